@@ -1,0 +1,81 @@
+"""Does the assistant still follow its context? A pytest plugin that asks a language model once and replays it for ever.
+
+Public names are loaded at their first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_ctxeval._core.data import Batch, ContextCase, ContextInteraction, ContextMetric, Dataset, ModelTestCase
+    from pytest_ctxeval._core.statistics import BayesianMode, FrequentistMode
+    from pytest_ctxeval._core.verdict import Verdict
+    from pytest_ctxeval._datasets.retriever import Retriever
+    from pytest_ctxeval._judge.judge import Judge
+    from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
+    from pytest_ctxeval._plugin.assertions import assert_context_awareness
+    from pytest_ctxeval.errors import (
+        CassetteError,
+        CassetteMissError,
+        CassetteReadError,
+        ConfigError,
+        CtxEvalError,
+        CtxEvalWarning,
+        JudgeError,
+        JudgeReplyError,
+        JudgeUnreachableError,
+        ScoreTooLow,
+    )
+
+__all__ = [
+    "CONTEXT_AWARENESS",
+    "Batch",
+    "BayesianMode",
+    "CassetteError",
+    "CassetteMissError",
+    "CassetteReadError",
+    "ConfigError",
+    "ContextCase",
+    "ContextInteraction",
+    "ContextMetric",
+    "CtxEvalError",
+    "CtxEvalWarning",
+    "Dataset",
+    "FrequentistMode",
+    "Judge",
+    "JudgeError",
+    "JudgeReplyError",
+    "JudgeUnreachableError",
+    "ModelTestCase",
+    "Retriever",
+    "ScoreTooLow",
+    "Verdict",
+    "assert_context_awareness",
+]
+
+_HOMES = {
+    "_core.data": ("Batch", "ContextCase", "ContextInteraction", "ContextMetric", "Dataset", "ModelTestCase"),
+    "_core.statistics": ("BayesianMode", "FrequentistMode"),
+    "_core.verdict": ("Verdict",),
+    "_datasets.retriever": ("Retriever",),
+    "_judge.judge": ("Judge",),
+    "_metrics.context_awareness": ("CONTEXT_AWARENESS",),
+    "_plugin.assertions": ("assert_context_awareness",),
+    "errors": (
+        "CassetteError", "CassetteMissError", "CassetteReadError", "ConfigError", "CtxEvalError", "CtxEvalWarning",
+        "JudgeError", "JudgeReplyError", "JudgeUnreachableError", "ScoreTooLow",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Pure values and functions: no pytest, network, clock, environment or shared randomness."""

@@ -1,0 +1,21 @@
+"""Numbers as people read them, never so that two different ones look the same."""
+
+from __future__ import annotations
+
+
+def figure(number: float, digits: int = 0) -> str:
+    """Give a number with `digits` places, and with no fewer than two, or than it takes to write it out."""
+    return f"{number:.{digits or _places(number)}f}"
+
+
+def below(value: float, bar: float) -> str:
+    """Give "0.78 < 0.80", with as many digits as it takes to see that it is so."""
+    digits = _places(bar)
+    while float(figure(value, digits)) >= float(figure(bar, digits)):
+        digits += 1
+    return f"{figure(value, digits)} < {figure(bar, digits)}"
+
+
+def _places(number: float) -> int:
+    written = f"{number:.10f}".rstrip("0")
+    return max(2, len(written.partition(".")[2]))

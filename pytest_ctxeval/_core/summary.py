@@ -1,0 +1,116 @@
+"""From the results of a run to one row for each session and metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+from pytest_ctxeval._core.statistics import Aggregate, StatisticalMode
+from pytest_ctxeval._core.verdict import CaseResult
+from pytest_ctxeval._core.weights import resolve_weights
+from pytest_ctxeval.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One session judged by one metric: `n` cases, of which `n_unscored` are in no mean.
+
+    `mean`, `low` and `high` are 0 to 1; the mean is None where no case that counts was scored, the bounds
+    also where the mode gives none. `note` says why the given weights were set aside.
+    """
+
+    session_id: str
+    assistant_id: str
+    metric: str
+    n: int
+    n_unscored: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    note: str | None
+
+    @property
+    def n_scored(self) -> int:
+        """How many cases have a score."""
+        return self.n - self.n_unscored
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run: its rows in order of first appearance, and its results in the order of the collection."""
+
+    sessions: tuple[SessionSummary, ...]
+    results: tuple[CaseResult, ...]
+
+
+def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
+    """Summarise a run, whatever the order in which its tests ended.
+
+    Results are sorted by position; several of one test and metric stay in the order in which they come. A
+    score that is no number from 0 to 1 makes its case unscored. Raises `ConfigError` where a custom mode
+    gives something else than (mean, low, high).
+    """
+    ordered = sorted(map(_checked, results), key=lambda result: (result.position, result.node_id, result.metric))
+    rows: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in ordered:
+        rows.setdefault((result.session_id, result.metric), []).append(result)
+    return Summary(tuple(_session(cases, mode) for cases in rows.values()), tuple(ordered))
+
+
+def lowest(summary: Summary, n: int) -> tuple[CaseResult, ...]:
+    """Give the `n` results with the lowest scores, lowest first; of equal ones, the first collected."""
+    scored = [(result.score, result) for result in summary.results if result.score is not None]
+    return tuple(result for _, result in sorted(scored, key=lambda pair: pair[0])[:n])
+
+
+def failed(summary: Summary) -> tuple[CaseResult, ...]:
+    """Give the results that did not pass: below their bar, or unscored."""
+    return tuple(result for result in summary.results if not result.passed)
+
+
+def _session(cases: list[CaseResult], mode: StatisticalMode) -> SessionSummary:
+    weights = resolve_weights([case.weight for case in cases])
+    scored = [
+        (case.score, weight) for case, weight in zip(cases, weights.values, strict=True) if case.score is not None
+    ]
+    mean, low, high = _aggregate(scored, mode) if scored else Aggregate(None, None, None)
+    return SessionSummary(
+        session_id=cases[0].session_id,
+        assistant_id=cases[0].assistant_id,
+        metric=cases[0].metric,
+        n=len(cases),
+        n_unscored=len(cases) - len(scored),
+        mean=mean,
+        low=low,
+        high=high,
+        note=weights.note,
+    )
+
+
+def _aggregate(scored: list[tuple[float, float]], mode: StatisticalMode) -> Aggregate:
+    answer: Any = mode.aggregate([score for score, _ in scored], [weight for _, weight in scored])
+    try:
+        mean, low, high = answer
+    except (TypeError, ValueError):
+        mean = low = high = math.nan
+    bounds_fit = (low is None and high is None) or (_is_score(low) and _is_score(high) and low <= high)
+    if not bounds_fit or not (mean is None or _is_score(mean)):
+        raise ConfigError(
+            f"{type(mode).__name__}.aggregate gave {answer!r}; a statistical mode gives (mean, low, high), "
+            "numbers from 0 to 1 with low <= high, or None for both bounds"
+        )
+    return Aggregate(*(None if figure is None else float(figure) for figure in (mean, low, high)))
+
+
+def _checked(result: CaseResult) -> CaseResult:
+    score: object = result.score
+    if score is None or _is_score(score):
+        return result
+    return replace(result, score=None, unscored=f"the score {score!r} is not a number from 0 to 1")
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) <= 1

@@ -1,0 +1,103 @@
+"""What a judge says of a case, and what a run keeps of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["replayed", "recorded", "live"]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many exchanges with a model were played from a cassette, recorded, or went live unrecorded."""
+
+    replayed: int = 0
+    recorded: int = 0
+    live: int = 0
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls(self.replayed + other.replayed, self.recorded + other.recorded, self.live + other.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement found in a retrieved chunk (numbered from 1) and whether it is relevant to the query."""
+
+    chunk: int
+    statement: str
+    relevant: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One judging of a case: the score (0 to 1) and the judge's reason for it."""
+
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judge's verdict on one case by one metric.
+
+    `score` is the mean of the samples, 0 to 1. `tokens` is None where the judge does not tell.
+    """
+
+    metric: str
+    score: float
+    reason: str
+    samples: tuple[Sample, ...]
+    judge: str
+    prompt_version: str
+    source: Source
+    calls: Calls = Calls()
+    tokens: int | None = None
+    statements: tuple[Statement, ...] = ()
+    cassette: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case judged by one metric in a test run; `score` is None and `unscored` says why where it failed.
+
+    `weight` is the weight as given, `min` the bar of the assertion (None where the score was only asked
+    for). `node_id` and `position` (in the collection) say which test it was.
+    """
+
+    node_id: str
+    position: int
+    session_id: str
+    assistant_id: str
+    qa_id: str
+    metric: str
+    score: float | None
+    reason: str = ""
+    unscored: str | None = None
+    min: float | None = None
+    weight: float | None = None
+    query: str = ""
+    assistant: str = ""
+    context: str = ""
+    ground_truth_assistant: str | None = None
+    language: str = "english"
+    samples: tuple[Sample, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    judge: str | None = None
+    prompt_version: str | None = None
+    source: Source | None = None
+    calls: Calls = Calls()
+    tokens: int | None = None
+    cassette: str | None = None
+    reruns: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the score reached the bar: an unscored case never did, a case without a bar always."""
+        return self.score is not None and (self.min is None or reaches(self.score, self.min))
+
+
+def reaches(score: float, bar: float) -> bool:
+    """Whether `score` is at or above `bar`, with the one tolerance of the package (1e-9)."""
+    return score >= bar - 1e-9

@@ -1,0 +1,238 @@
+"""A cassette as a file: vcrpy's format, with what we add under `ctxeval`.
+
+Plain vcrpy loads these files: it reads `interactions` and passes over the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from pytest_ctxeval._judge.cassette.secrets import find_secret
+from pytest_ctxeval._judge.cassette.trim import Interaction
+from pytest_ctxeval.errors import CassetteError, CassetteReadError
+
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_OTHER_BREAKS: Final = "\r\x85\u2028\u2029\ufeff"
+_CONFLICT: Final = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """All that one file holds. `complete` says that its test ran to the end when it was recorded."""
+
+    node: str
+    judge: str
+    client: str
+    complete: bool
+    interactions: tuple[Interaction, ...]
+
+
+def read_recording(path: Path, *, shown: str) -> Recording | None:
+    """Read a cassette; None where there is no such file. Raises `CassetteReadError` for anything damaged.
+
+    `shown` is how messages call the file.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CassetteReadError(f"{shown}: it cannot be read: {error.strerror}") from error
+    text = _decoded(data, shown)
+    try:
+        found = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader, in C where there is one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _damaged(shown, _line_of(error), _what(error)) from None
+    return _recording(found, text, shown)
+
+
+def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
+    """Write a cassette whole or not at all. Raises `CassetteError` where it holds a secret or cannot be written."""
+    for number, interaction in enumerate(recording.interactions, start=1):
+        _check_secrets(interaction, f"{shown}: interaction {number}")
+    text = dump(recording)
+    if _recording(yaml.load(text, Loader=_Loader), text, shown) != recording:  # noqa: S506  # as above
+        raise CassetteError(f"{shown}: the recording would not read back as it was made, so nothing is written")
+    try:
+        _replace(path, text)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise CassetteError(
+            f"{shown}: the recording cannot be written: {why}; what stood there before is untouched"
+        ) from error
+
+
+def dump(recording: Recording) -> str:
+    """Give the file's text: the same recording, the same text, with or without libyaml."""
+    about = {
+        "node": recording.node,
+        "judge": recording.judge,
+        "client": recording.client,
+        "complete": recording.complete,
+        "interactions": len(recording.interactions),
+    }
+    content = {
+        "version": 1,
+        "ctxeval": about,
+        "interactions": [_to_dict(interaction) for interaction in recording.interactions],
+    }
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31)
+    return str(text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's own emitter, not libyaml's, which escapes emoji; texts of several lines as literal blocks."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's signature
+        return True
+
+
+def _represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    if any(mark in text for mark in _OTHER_BREAKS):  # YAML would read each of them as the end of a line
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_str)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _check_secrets(interaction: Interaction, where: str) -> None:
+    parts = {"address": interaction.uri, "request": interaction.body, "answer": interaction.answer}
+    for name, part in parts.items():
+        text = part if isinstance(part, str) else part.decode("latin-1")
+        found = find_secret(text)
+        if found:
+            what, line = found
+            raise CassetteError(
+                f"{where}, {name}, line {line}: {what} stands there, so nothing is written; "
+                "take it out of the prompt or the answer, and record again"
+            )
+
+
+def _to_dict(interaction: Interaction) -> dict[str, Any]:
+    return {
+        "request": {
+            "method": interaction.method,
+            "uri": interaction.uri,
+            "headers": {"content-type": [interaction.content_type]} if interaction.content_type else {},
+            "body": interaction.body,
+        },
+        "response": {
+            "status": {"code": interaction.status, "message": interaction.reason},
+            "headers": {name: list(values) for name, values in interaction.headers.items()},
+            "body": {"string": interaction.answer},
+        },
+        "ctxeval": {"sample": interaction.sample},
+    }
+
+
+def _recording(found: Any, text: str, shown: str) -> Recording:
+    try:
+        about, rows = found["ctxeval"], found["interactions"]
+        interactions = tuple(_interaction(row) for row in rows)
+        recording = Recording(
+            node=_a(str, about["node"]),
+            judge=_a(str, about["judge"]),
+            client=_a(str, about["client"]),
+            complete=_a(bool, about["complete"]),
+            interactions=interactions,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "it has not the shape of a cassette"
+        raise _damaged(shown, 1, what) from None
+    if len(interactions) != about.get("interactions"):
+        told = (
+            f"it should hold {about.get('interactions')} interactions and holds {len(interactions)}: it was cut short"
+        )
+        raise _damaged(shown, text.count("\n"), told)
+    return recording
+
+
+def _interaction(row: Mapping[str, Any]) -> Interaction:
+    request, response = row["request"], row["response"]
+    return Interaction(
+        method=_a(str, request["method"]),
+        uri=_a(str, request["uri"]),
+        body=_body(request["body"]),
+        status=_a(int, response["status"]["code"]),
+        reason=str(response["status"]["message"] or ""),
+        headers=_headers(response["headers"]),
+        answer=_body(response["body"]["string"]),
+        sample=_a(int, row["ctxeval"]["sample"]),
+        content_type=_headers(request["headers"]).get("content-type", [""])[0],
+    )
+
+
+def _headers(found: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {_a(str, name): [_a(str, value) for value in _a(list, values)] for name, values in found.items()}
+
+
+def _body(found: Any) -> str | bytes:
+    if not isinstance(found, (str, bytes)):
+        raise TypeError(found)
+    return found
+
+
+def _a(kind: type, found: Any) -> Any:
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise TypeError(found)
+    return found
+
+
+def _decoded(data: bytes, shown: str) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _damaged(shown, data.count(b"\n", 0, error.start) + 1, "it is not UTF-8") from None
+    if not text.strip():
+        raise _damaged(shown, 1, "it is empty")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith(_CONFLICT):
+            raise _damaged(shown, number, "it holds the marks of a merge conflict")
+    return text.replace("\r\n", "\n")
+
+
+def _line_of(error: Exception) -> int:
+    mark = getattr(error, "problem_mark", None)
+    return mark.line + 1 if mark is not None else 1
+
+
+def _what(error: Exception) -> str:
+    problem = getattr(error, "problem", None) or str(error)
+    return f"it is not YAML that can be read: {' '.join(str(problem).split())[:200]}"
+
+
+def _damaged(shown: str, line: int, what: str) -> CassetteReadError:
+    return CassetteReadError(
+        f"{shown}, line {line}: {what}; restore the file from version control, or delete it and record again with "
+        "--ctxeval-record=all"
+    )

@@ -1,0 +1,60 @@
+"""Keys must not reach a file, a terminal or a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import quote
+
+_SECRET_NAME: Final = re.compile(r"(^|_)(KEY|APIKEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_SHORTEST: Final = 8  # shorter values ("test", "none") stand in ordinary text
+
+# Anthropic, OpenAI and their like; Groq; Google; GitHub; Hugging Face; Slack; AWS; a bearer header.
+_SHAPES: Final = re.compile(
+    r"\b(?:sk-(?:[a-z]+-)*[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
+    r"|github_pat_[A-Za-z0-9_]{30,}|hf_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})\b"
+    r"|\bBearer +[A-Za-z0-9._~+/-]{20,}",
+)
+# A key that the provider has half hidden already ("sk-abc***xyz"): not a find in a file, yet nothing to print.
+_MASKED: Final = re.compile(r"\b(?:sk|gsk|pk|key)[-_][\w-]*\*{2,}[\w*-]*")
+
+PLACEHOLDER: Final = "ctxeval-placeholder-not-a-key"
+
+
+def find_secret(text: str) -> tuple[str, int] | None:
+    """Give what kind of secret stands in the text and on which line (from 1), or None. Never the secret."""
+    for what, value in _known():
+        at = text.find(value)
+        if at >= 0:
+            return what, text.count("\n", 0, at) + 1
+    shape = _SHAPES.search(text)
+    return ("something shaped like a key", text.count("\n", 0, shape.start()) + 1) if shape else None
+
+
+def redact(text: str) -> str:
+    """Hide every known or likely secret of a text that is to be shown."""
+    for _, value in _known():
+        text = text.replace(value, "[hidden]")
+    return _MASKED.sub("[hidden]", _SHAPES.sub("[hidden]", text))
+
+
+def unset_variables(names: Iterable[str]) -> list[str]:
+    """Give those of the environment variables that are not set, are blank or hold the placeholder."""
+    return [name for name in names if os.environ.get(name, "").strip() in ("", PLACEHOLDER)]
+
+
+def _known() -> Iterator[tuple[str, str]]:
+    """The values of secret environment variables, in each form in which a text may hold them."""
+    for name, value in os.environ.items():
+        if not _SECRET_NAME.search(name) or len(value) < _SHORTEST or value == PLACEHOLDER:
+            continue
+        for form in {
+            value,
+            json.dumps(value)[1:-1],
+            json.dumps(value, ensure_ascii=False)[1:-1],
+            quote(value, safe=""),
+        }:
+            yield f"the value of ${name}", form

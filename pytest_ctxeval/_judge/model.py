@@ -1,0 +1,123 @@
+"""From a provider's name to a chat model, and from a client's error to ours."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from importlib import metadata
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._judge.cassette.secrets import redact
+from pytest_ctxeval._judge.provider import PROVIDERS, parse_judge
+from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnreachableError
+
+
+def model_from_name(text: str) -> BaseChatModel:
+    """Build the chat model for "provider:name", at temperature 0.
+
+    Raises `ConfigError` where the provider's client is not installed (it says what to install) or refuses to be built.
+    """
+    provider, name = parse_judge(text)
+    module, model, _ = PROVIDERS[provider]
+    try:
+        factory = getattr(importlib.import_module(module), model)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(
+            f"the judge {text!r} needs {module.replace('_', '-')}, which is not installed; "
+            f"pip install 'pytest-ctxeval[{provider}]'"
+        ) from None
+    try:
+        return factory(model=name, temperature=0.0)  # type: ignore[no-any-return]
+    except Exception as error:
+        raise ConfigError(f"the judge {text!r} cannot be built: {one_line(redact(str(error)), 300)}") from None
+
+
+def checked_model(given: Any) -> BaseChatModel:
+    """Take what a `judge_model` fixture gave: a chat model or a "provider:name"."""
+    if isinstance(given, str):
+        return model_from_name(given)
+    if not isinstance(given, BaseChatModel):
+        raise ConfigError(
+            f"judge_model gave a {type(given).__name__}, which is neither a LangChain chat model nor a 'provider:name'"
+        )
+    return given
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Give the name that the provider knows the model by, or else its class."""
+    for attribute in ("model_name", "model", "model_id"):
+        name = getattr(model, attribute, None)
+        if isinstance(name, str) and name:
+            return name
+    return type(model).__name__
+
+
+def client_of(model: BaseChatModel) -> str:
+    """Give the package that the model comes from and its version, as "langchain-openai 1.7.4"."""
+    package = type(model).__module__.partition(".")[0].replace("_", "-")
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return package
+
+
+def explain(error: Exception, *, judge: str, after_s: float) -> JudgeError:
+    """Say in our words what went wrong in a model's client; the text of its error is stripped of secrets."""
+    kind, status = type(error).__name__, _status(error)
+    told = one_line(redact(str(error)), 400)
+    if kind == "LengthFinishReasonError":
+        return cut_reply(judge, raw=str(getattr(error, "completion", "")))
+    if isinstance(error, TimeoutError) or "Timeout" in kind:
+        return JudgeUnreachableError(f"the judge {judge} did not answer within {after_s:.1f} s")
+    if status in (401, 403):
+        return JudgeUnreachableError(
+            f"the judge {judge} refused the key (HTTP {status}), so judging stops here: {told}", refused=True
+        )
+    if status is not None and status < 500 and _TOO_LONG.search(str(error)):
+        return JudgeUnreachableError(f"the prompt is too long for the judge {judge}{_lengths(str(error))}: {told}")
+    if status is not None:
+        return JudgeUnreachableError(f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}")
+    if "Connect" in kind or isinstance(error, OSError):
+        return JudgeUnreachableError(f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}")
+    return JudgeError(f"the judge {judge} failed with {kind}: {told}")
+
+
+def cut_reply(judge: str, *, raw: str) -> JudgeReplyError:
+    """The error for a reply that ended because the model ran out of tokens."""
+    return JudgeReplyError(
+        f"the reply of the judge {judge} was cut because it ran out of tokens; raise max_tokens of the judge's model",
+        raw=raw,
+    )
+
+
+def is_refused_form(error: Exception) -> bool:
+    """Whether a server or client refused the form that was asked for, rather than the question."""
+    if isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError)) and _status(error) is None:
+        return True
+    return _status(error) in (400, 404, 415, 422, 501) and not _TOO_LONG.search(str(error))
+
+
+_TOO_LONG: Final = re.compile(
+    r"context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long|too many (?:input )?tokens"
+    r"|reduce the length|input is too long|exceeds? the (?:available|maximum|model)",
+    re.IGNORECASE,
+)
+_TOKENS: Final = re.compile(r"(\d[\d,]{2,}) (?:input )?tokens|n_prompt_tokens\W+(\d+)|n_ctx\W+(\d+)|\((\d+) tokens\)")
+
+
+def _lengths(text: str) -> str:
+    found = sorted({int(next(filter(None, hit)).replace(",", "")) for hit in _TOKENS.findall(text)}, reverse=True)
+    return f" ({' > '.join(f'{number:,}' for number in found[:2])} tokens)" if len(found) > 1 else ""
+
+
+def _status(error: Exception) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None

@@ -1,0 +1,132 @@
+"""Read a judge's reply: it becomes a verdict only if it says so beyond doubt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, ValidationError
+
+from pytest_ctxeval._metrics.prompt import Clauses, Prompt
+
+_CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
+_THINKING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_STARTS: Final = 2_000  # a reply with more opening braces than that is no verdict
+
+
+class UnreadableReplyError(ValueError):
+    """The reply holds no verdict; the message says what is wrong with the best candidate."""
+
+
+def text_of(message: BaseMessage) -> str:
+    """The text that the model answered with: its text blocks, without the thinking before them."""
+    text = message.content if isinstance(message.content, str) else "".join(_texts(message.content))
+    return _THINKING.sub("", text).lstrip("\ufeff")
+
+
+def is_cut(message: BaseMessage) -> bool:
+    """Whether the model stopped because it ran out of tokens."""
+    about = message.response_metadata
+    reasons = [about.get("finish_reason"), about.get("stop_reason"), about.get("done_reason")]
+    details = about.get("incomplete_details")
+    if isinstance(details, dict):
+        reasons.append(details.get("reason"))
+    return any(isinstance(reason, str) and reason.lower() in _CUT for reason in reasons)
+
+
+def read_reply(text: str, prompt: Prompt, clauses: Clauses) -> BaseModel:
+    """Give the first candidate that satisfies the prompt's schema, the last one in the text first.
+
+    Candidates are what stands between the clauses, then every top-level JSON object of the text. Raises
+    `UnreadableReplyError` where none satisfies it: no number is fished out of prose, rescaled or clamped.
+    """
+    problem = "it holds no JSON object"
+    for number, candidate in enumerate(_candidates(text, clauses)):
+        try:
+            return _validated(candidate, prompt)
+        except UnreadableReplyError as error:
+            problem = problem if number else str(error)
+    raise UnreadableReplyError(problem)
+
+
+def _texts(blocks: Sequence[Any]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif block.get("type") == "text":
+            yield str(block.get("text", ""))
+
+
+def _candidates(text: str, clauses: Clauses) -> Iterator[str]:
+    yield from reversed(list(_between(text, clauses)))
+    yield from reversed(list(_objects(text)))
+
+
+def _between(text: str, clauses: Clauses) -> Iterator[str]:
+    """What stands between an opening mark and the next closing one."""
+    at = text.find(clauses.bos)
+    while at >= 0:
+        start = at + len(clauses.bos)
+        end = text.find(clauses.eos, start)
+        if end < 0:
+            return
+        yield text[start:end].strip()
+        at = text.find(clauses.bos, end + len(clauses.eos))
+
+
+def _objects(text: str) -> Iterator[str]:
+    """Every top-level JSON object in the text."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    for _ in range(_STARTS):
+        if at < 0:
+            return
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield text[at:end]
+        at = text.find("{", end)
+
+
+def _validated(candidate: str, prompt: Prompt) -> BaseModel:
+    try:
+        found = json.loads(candidate, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except RecursionError:
+        raise UnreadableReplyError("its JSON is nested too deeply") from None
+    except ValueError as error:
+        raise UnreadableReplyError(f"its JSON is broken: {error}") from None
+    try:
+        reply = prompt.schema.model_validate(found)
+    except ValidationError as error:
+        told = "; ".join(_told(problem) for problem in error.errors(include_url=False)[:3])
+        raise UnreadableReplyError(told) from None
+    wrong = prompt.check(reply)
+    if wrong:
+        raise UnreadableReplyError(wrong)
+    return reply
+
+
+def _told(problem: Any) -> str:
+    path = ".".join(str(part) for part in problem["loc"]) or "the reply"
+    if problem["type"] == "missing":
+        return f"{path} is missing"
+    given = repr(problem["input"])
+    given = given if len(given) <= 60 else given[:57] + "..."
+    return f"{path}: {problem['msg'].lower()}, not {given}"
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} stands there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")

@@ -1,0 +1,135 @@
+"""From a test's marker to its cases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_ctxeval._plugin.stash import COLLECTED, NODE_ID, POSITION
+from pytest_ctxeval.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_ctxeval._core.data import ContextCase
+
+_FIXTURES: Final = ("judge", "context_case", "ctxeval_cassette")
+_SESSION: Final = ("session_id", "assistant_id", "context", "language")
+_OURS: Final = "pytest_ctxeval.plugin"
+
+
+def mark_item(item: pytest.Item) -> None:
+    """Give a test that uses the plugin its keyword, its marker, its judge and its place in the collection."""
+    marked = item.get_closest_marker("ctxeval") is not None
+    if not marked and not _uses_fixtures(item):
+        return
+    position = item.config.stash.get(COLLECTED, 0)
+    item.config.stash[COLLECTED] = position + 1
+    item.stash[NODE_ID], item.stash[POSITION] = item.nodeid, position
+    item.extra_keyword_matches.add("context")
+    if not marked:
+        item.add_marker("ctxeval")
+    names = getattr(item, "fixturenames", None)
+    if isinstance(names, list) and "judge" not in names:
+        names.append("judge")
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each case of the marker's dataset."""
+    marker = metafunc.definition.get_closest_marker("ctxeval")
+    if marker is None:
+        return
+    where = f"@pytest.mark.ctxeval of {metafunc.definition.nodeid}"
+    _check_marker(metafunc.definition, where)
+    given = _merged(metafunc.definition)
+    if "dataset" not in given:
+        return
+    if "context_case" not in metafunc.fixturenames:
+        raise ConfigError(f"{where}: it names a dataset, so the test must take the fixture context_case")
+    cases = _cases(given, metafunc)
+    ids = [_visible(f"{case.session_id}-{case.qa_id}") for case in cases]
+    metafunc.parametrize("context_case", cases, indirect=True, ids=ids)
+
+
+def blank_case(item: pytest.Item) -> ContextCase:
+    """Give the case of a test without a dataset: what the marker says, and else its name and file."""
+    from pytest_ctxeval._core.data import ContextCase, build
+
+    given = {name: value for name, value in _merged(item).items() if name not in ("dataset", "samples")}
+    node = item.stash[NODE_ID]
+    named = {"qa_id": node.partition("::")[2].replace("::", ".") or node, "session_id": node.partition("::")[0]}
+    return build(ContextCase, {**named, **given}, where=f"@pytest.mark.ctxeval of {node}")
+
+
+def planned(item: pytest.Item) -> dict[str, Any]:
+    """Say which case a test is about, before it runs: if its process dies, that is all that is known of it."""
+    case = _parameter(item) or blank_case(item)
+    return {
+        "node_id": item.stash[NODE_ID],
+        "position": item.stash[POSITION],
+        "session_id": case.session_id,
+        "assistant_id": case.assistant_id,
+        "qa_id": case.qa_id,
+        "weight": case.weight,
+        "query": case.query,
+        "assistant": case.assistant,
+        "context": case.context,
+        "ground_truth_assistant": case.ground_truth_assistant,
+        "language": case.language,
+    }
+
+
+def _parameter(item: pytest.Item) -> ContextCase | None:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("context_case") if callspec is not None and "dataset" in _merged(item) else None
+
+
+def _uses_fixtures(item: pytest.Item) -> bool:
+    """Whether the test takes one of our fixtures, and not one of the same name that its project has made."""
+    names = getattr(item, "fixturenames", ())
+    found = [name for name in _FIXTURES if name in names]
+    if not found:
+        return False
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(definition.func.__module__ == _OURS for name in found for definition in known.get(name, ())[-1:])
+
+
+def _merged(item: Any) -> dict[str, Any]:
+    """What all markers of a test say together; the nearest one wins."""
+    given: dict[str, Any] = {}
+    for marker in item.iter_markers("ctxeval"):
+        given = {**marker.kwargs, **given}
+    return given
+
+
+def _check_marker(item: Any, where: str) -> None:
+    from pytest_ctxeval._core.data import ContextCase
+    from pytest_ctxeval._core.text import nearest
+
+    known = ["dataset", "samples", *ContextCase.model_fields]
+    for marker in item.iter_markers("ctxeval"):
+        if marker.args:
+            raise ConfigError(f"{where}: {marker.args[0]!r} has no name; for instance dataset={marker.args[0]!r}")
+        for name in marker.kwargs:
+            if name not in known:
+                raise ConfigError(f"{where}: unknown argument {name!r}; {nearest(name, known)}")
+    samples = _merged(item).get("samples", 1)
+    if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
+        raise ConfigError(f"{where}: samples={samples!r} is not a number of 1 or more")
+
+
+def _cases(given: dict[str, Any], metafunc: pytest.Metafunc) -> list[ContextCase]:
+    from pytest_ctxeval._datasets.load import load
+
+    sources = given["dataset"]
+    defaults = {name: given[name] for name in _SESSION if name in given}
+    base = metafunc.definition.path.parent
+    if isinstance(sources, str) and not (base / sources).exists() and (metafunc.config.rootpath / sources).exists():
+        base = metafunc.config.rootpath
+    return [case for dataset in load(sources, base=Path(base), defaults=defaults) for case in dataset.cases()]
+
+
+def _visible(text: str) -> str:
+    """Keep control characters out of a test's id; pytest escapes what is not ASCII by itself."""
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)

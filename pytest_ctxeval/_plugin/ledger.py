@@ -1,0 +1,149 @@
+"""What a run has judged: gathered from the reports of its tests, on the process that prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
+from pytest_ctxeval._plugin.stash import LEDGER
+
+if TYPE_CHECKING:
+    from pytest_ctxeval._core.gate import GateCheck
+    from pytest_ctxeval._core.summary import Summary
+
+ATTRIBUTE: Final = "ctxeval"  # of a report: one JSON string, which travels between processes whatever it holds
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known of one test: of its last attempt."""
+
+    planned: dict[str, Any] | None = None
+    results: list[CaseResult] = field(default_factory=list)
+    assistant: Calls = field(default_factory=Calls)
+    failed: str | None = None
+    reruns: int = 0
+
+
+class Ledger:
+    """All results of a run by test, whatever the order and the process they come from."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self.summary: Summary | None = None
+        self.checks: tuple[GateCheck, ...] = ()
+        self.stopped = False
+        self.notes: list[str] = []
+
+    def record(self, report: pytest.TestReport) -> None:
+        """Take what a report carries. A new attempt of a test replaces the one before."""
+        text = getattr(report, ATTRIBUTE, None)
+        entry = self._entries.get(report.nodeid)
+        if text is not None:
+            entry = self._entries.setdefault(report.nodeid, _Entry())
+            sent = json.loads(text)
+            if "planned" in sent:
+                entry.planned, entry.failed = sent["planned"], None
+            entry.results = [_result_from(each) for each in sent["results"]]
+            entry.assistant = Calls(**sent["assistant"])
+            self.stopped = self.stopped or bool(sent["stopped"])
+        crashed = _is_crash(report)
+        if entry is None and crashed:
+            entry = self._guessed(report.nodeid)
+        if entry is None:
+            return
+        if str(report.outcome) == "rerun":  # of pytest-rerunfailures
+            entry.reruns += 1
+        if report.failed:
+            entry.failed = "worker crashed" if crashed else _first_line(report)
+
+    @property
+    def results(self) -> list[CaseResult]:
+        """Every case of the run, those included that were to be judged and were not."""
+        return [result for node, entry in self._entries.items() for result in self._of(node, entry)]
+
+    @property
+    def assistant(self) -> Calls:
+        """The calls of assistants under test."""
+        return sum((entry.assistant for entry in self._entries.values()), Calls())
+
+    def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
+        if not entry.results and entry.failed and entry.planned:
+            metrics = self._metrics_near(node, entry.planned["session_id"])
+            yield from (
+                CaseResult(**entry.planned, metric=metric, score=None, unscored=entry.failed, reruns=entry.reruns)
+                for metric in metrics
+            )
+        yield from (replace(result, reruns=entry.reruns) if entry.reruns else result for result in entry.results)
+
+    def _metrics_near(self, node: str, session_id: str) -> list[str]:
+        """What a test that was never judged would have been judged by: what its siblings were."""
+        function = _function(node)
+        siblings = [
+            each for other, entry in self._entries.items() if _function(other) == function for each in entry.results
+        ]
+        session = siblings or [
+            each for entry in self._entries.values() for each in entry.results if each.session_id == session_id
+        ]
+        return sorted({each.metric for each in session}) or ["context_awareness"]
+
+    def _guessed(self, node: str) -> _Entry | None:
+        """An entry for a test that crashed before it said anything, if it is one of a function that is ours."""
+        function = _function(node)
+        for other, entry in self._entries.items():
+            if _function(other) == function and entry.planned:
+                name = node[len(function) :].strip("[]")
+                found = self._entries[node] = _Entry(
+                    planned={**entry.planned, "node_id": node, "qa_id": name, "weight": None}
+                )
+                return found
+        return None
+
+
+def ledger_of(config: pytest.Config) -> Ledger:
+    """Give the ledger of this run, made at the first use."""
+    return config.stash.setdefault(LEDGER, Ledger())
+
+
+def to_text(
+    results: Iterable[CaseResult], *, assistant: Calls, stopped: bool = False, planned: dict[str, Any] | None = None
+) -> str:
+    """Give what a report carries; `stopped` says that the judge refused the key."""
+    sent: dict[str, Any] = {
+        "results": [asdict(result) for result in results],
+        "assistant": asdict(assistant),
+        "stopped": stopped,
+    }
+    if planned is not None:
+        sent["planned"] = planned
+    return json.dumps(sent)
+
+
+def _result_from(sent: dict[str, Any]) -> CaseResult:
+    known = {each.name for each in fields(CaseResult)}
+    given = {name: value for name, value in sent.items() if name in known}
+    given["samples"] = tuple(Sample(**each) for each in sent["samples"])
+    given["statements"] = tuple(Statement(**each) for each in sent["statements"])
+    given["calls"] = Calls(**sent["calls"])
+    return CaseResult(**given)
+
+
+def _is_crash(report: pytest.TestReport) -> bool:
+    """Whether pytest-xdist made this report up for the test at which a worker crashed."""
+    return str(report.when) == "???"
+
+
+def _function(node: str) -> str:
+    return node.partition("[")[0]
+
+
+def _first_line(report: pytest.TestReport) -> str:
+    crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
+    message = getattr(crash, "message", None) or str(report.longrepr or "").strip()
+    return one_line(f"not judged: {message.splitlines()[0] if message else 'its test failed'}", 300)

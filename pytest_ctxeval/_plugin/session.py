@@ -1,0 +1,104 @@
+"""What the hooks do: for one test, and for the run. Nothing here is imported in a run that does not use the plugin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ctxeval._core.gate import GateCheck, check_gates
+from pytest_ctxeval._core.statistics import BayesianMode, FrequentistMode, StatisticalMode
+from pytest_ctxeval._core.summary import summarise
+from pytest_ctxeval._core.verdict import Calls
+from pytest_ctxeval._plugin.collect import planned
+from pytest_ctxeval._plugin.ledger import ATTRIBUTE, ledger_of, to_text
+from pytest_ctxeval._plugin.options import Settings
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, FINISHED, RESULTS, SENT, SETTINGS
+from pytest_ctxeval._report.run_json import run_json
+from pytest_ctxeval._report.terminal import Line, Section, lines
+from pytest_ctxeval.errors import ScoreTooLow
+
+if TYPE_CHECKING:
+    from pytest_ctxeval._core.summary import Summary
+
+
+def start_attempt(item: pytest.Item) -> None:
+    """Forget what an earlier attempt at this test has judged: the last one counts."""
+    item.stash[RESULTS], item.stash[SENT], item.stash[FINISHED] = [], -1, False
+
+
+def attach_results(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Put on the report what was judged so far, where it says more than the report before."""
+    if call.when == "call":
+        item.stash[FINISHED] = call.excinfo is None or isinstance(call.excinfo.value, ScoreTooLow)
+    results = item.stash.get(RESULTS, [])
+    if call.when != "call" and len(results) == item.stash.get(SENT, -1):
+        return
+    item.stash[SENT] = len(results)
+    counter = item.stash.get(ASSISTANT, None)
+    assistant = counter.calls if counter is not None else Calls()
+    about = planned(item) if call.when == "setup" else None
+    stopped = BENCH in item.config.stash and item.config.stash[BENCH].stopped is not None
+    setattr(report, ATTRIBUTE, to_text(results, assistant=assistant, stopped=stopped, planned=about))
+
+
+def finish_run(session: pytest.Session) -> None:
+    """Sum the run up and check its gates; a failed one, and a judge that refused the key, turn the run red."""
+    config = session.config
+    ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    ledger.summary = summarise(ledger.results, statistical_mode(settings))
+    ledger.checks = check_gates(settings.gates, ledger.summary)
+    if ledger.stopped or any(check.status == "failed" for check in ledger.checks):
+        session.testsfailed += 1
+
+
+def write_reports(config: pytest.Config) -> None:
+    """Write the files that were asked for. One that cannot be written is told in the section: it fails nothing."""
+    ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    for path in settings.reports:
+        text = run_json(_summary(config), ledger.checks, record=settings.record, stat=settings.stat)
+        try:
+            _write(path, text)
+        except OSError as error:
+            ledger.notes.append(f"the report {path.name} could not be written: {error.strerror}")
+
+
+def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[Line]:
+    """Give the section at the end; no line where the plugin was neither used nor asked for anything."""
+    ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    summary = _summary(config)
+    if not summary.results and not settings.gates:
+        return []
+    mode = statistical_mode(settings)
+    level = mode.ci_level if isinstance(mode, BayesianMode) else None
+    section = Section(
+        summary=summary,
+        checks=ledger.checks,
+        record=settings.record,
+        assistant=ledger.assistant,
+        level=level,
+        notes=ledger.notes,
+    )
+    return lines(section, width=width, verbosity=verbosity)
+
+
+def statistical_mode(settings: Settings) -> StatisticalMode:
+    """Give the statistics that the settings ask for."""
+    return FrequentistMode() if settings.stat == "frequentist" else BayesianMode()
+
+
+def _summary(config: pytest.Config) -> Summary:
+    """The summary; of a run that was broken off, what there is, with its gates not checked."""
+    ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    if ledger.summary is None:
+        ledger.summary = summarise(ledger.results, statistical_mode(settings))
+        ledger.checks = tuple(GateCheck(gate, None, "not checked", "the run was broken off") for gate in settings.gates)
+    return ledger.summary
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.tmp")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

@@ -1,0 +1,32 @@
+"""The plugin's state: on pytest's own objects, typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ctxeval._core.verdict import CaseResult
+    from pytest_ctxeval._plugin.item_judge import AssistantCassette, Bench, ItemJudge
+    from pytest_ctxeval._plugin.ledger import Ledger
+    from pytest_ctxeval._plugin.options import Settings
+
+# The assertion helpers are plain functions, called in whatever thread, task or event loop a test runs them: only the
+# process knows which test that is. A stack, since pytest's own pytester runs sessions inside sessions.
+RUNNING: Final[list[pytest.Item]] = []
+
+# Of a config.
+SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
+LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
+BENCH: Final[pytest.StashKey[Bench]] = pytest.StashKey()  # what the tests of one process share
+COLLECTED: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many items were collected so far
+
+# Of an item.
+NODE_ID: Final[pytest.StashKey[str]] = pytest.StashKey()  # its id before other plugins add to it
+POSITION: Final[pytest.StashKey[int]] = pytest.StashKey()  # its place in the collection, before anyone shuffles
+JUDGE: Final[pytest.StashKey[ItemJudge]] = pytest.StashKey()
+ASSISTANT: Final[pytest.StashKey[AssistantCassette]] = pytest.StashKey()
+RESULTS: Final[pytest.StashKey[list[CaseResult]]] = pytest.StashKey()  # what was judged in this attempt
+SENT: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many of them the last report carried
+FINISHED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether it ran to its end, or to an assertion of ours

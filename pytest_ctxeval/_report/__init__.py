@@ -1,0 +1,1 @@
+"""From values to text. Nothing is written here."""

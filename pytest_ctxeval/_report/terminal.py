@@ -1,0 +1,171 @@
+"""The section at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pytest_ctxeval._core.gate import GateCheck
+from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._core.verdict import Calls, CaseResult
+
+_ROWS: Final = 8  # of sessions
+_CASES: Final = 3  # of lowest, of unscored cases
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line and how it is to be marked, in the words of pytest's terminal writer."""
+
+    text: str
+    markup: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All that the section tells. `level` is that of the intervals, None where there are none."""
+
+    summary: Summary
+    checks: Sequence[GateCheck]
+    record: str
+    assistant: Calls = field(default_factory=Calls)
+    level: float | None = 0.95
+    notes: Sequence[str] = ()
+
+
+def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
+    """Give the lines below the section's title: at most about twenty, unless `verbosity` asks for every case."""
+    found = list(_table(section))
+    results = section.summary.results
+    if verbosity > 0:
+        found += [_case("case", result, width) for result in results]
+    else:
+        found += _worst(section.summary, width) if verbosity == 0 else []
+        found += _unscored(results, width)
+    found += [Line(f"{'reruns':<10}{len(again)}: {one_line(again[0].node_id)}") for again in [_rerun(results)] if again]
+    found += [_lone_gate(check) for check in section.checks if check.session is None]
+    found += [
+        Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(section.summary), *section.notes]
+    ]
+    found += _calls(section)
+    return found
+
+
+def _table(section: Section) -> Iterator[Line]:
+    sessions = section.summary.sessions
+    if not sessions:
+        return
+    checks = {
+        (row.session_id, row.metric): [check for check in section.checks if check.session == row] for row in sessions
+    }
+    shown = _shown(sessions, checks)
+    head = ["session", "metric", "n", "mean", *([f"{section.level:.0%} interval"] if section.level else []), "gate"]
+    rows = [_cells(row, checks[row.session_id, row.metric], interval=section.level is not None) for row in shown]
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    for row, summary in zip([head, *rows], [None, *shown], strict=True):
+        cells = [
+            cell.rjust(wide) if at in (2, 3) else cell.ljust(wide)
+            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ]
+        failed = summary is not None and any(
+            check.status == "failed" for check in checks[summary.session_id, summary.metric]
+        )
+        yield Line("  ".join(cells).rstrip(), {"red": True} if failed else {"bold": True} if summary is None else {})
+    left = [row for row in sessions if row not in shown]
+    means = [row.mean for row in left if row.mean is not None]
+    if left:
+        span = f", means {min(means):.2f} to {max(means):.2f}" if means else ""
+        yield Line(f"... and {len(left)} more{span}")
+
+
+def _shown(sessions: Sequence[SessionSummary], checks: dict[tuple[str, str], list[GateCheck]]) -> list[SessionSummary]:
+    """All rows where they are few, else those that need looking at: failed, without a score, low."""
+    if len(sessions) <= _ROWS:
+        return list(sessions)
+
+    def urgency(row: SessionSummary) -> tuple[bool, float]:
+        failed = any(check.status == "failed" for check in checks[row.session_id, row.metric])
+        return (not failed, -1.0 if row.mean is None else row.mean)
+
+    return sorted(sessions, key=urgency)[: _ROWS - 1]
+
+
+def _cells(row: SessionSummary, checks: Sequence[GateCheck], *, interval: bool) -> list[str]:
+    n = str(row.n) if not row.n_unscored else f"{row.n - row.n_unscored}/{row.n}"
+    mean = "no score" if row.mean is None else f"{row.mean:.2f}"
+    between = "" if row.low is None or row.high is None else f"{row.low:.2f} ... {row.high:.2f}"
+    gates = ", ".join(_gate(check) for check in checks)
+    return [
+        one_line(row.session_id, 40),
+        row.metric.replace("_", " "),
+        n,
+        mean,
+        *([between] if interval else []),
+        gates,
+    ]
+
+
+def _gate(check: GateCheck) -> str:
+    status = "FAILED" if check.status == "failed" else check.status
+    return f"{status}  {check.text}"
+
+
+def _lone_gate(check: GateCheck) -> Line:
+    return Line(
+        f"{'gate':<10}{one_line(check.gate.text)}  {_gate(check)}", {"red": True} if check.status == "failed" else {}
+    )
+
+
+def _worst(summary: Summary, width: int) -> Iterator[Line]:
+    """The lowest of those below their bar, or else the lowest of all."""
+    below = [result for result in lowest(summary, len(summary.results)) if not result.passed]
+    for result in below[:_CASES] or lowest(summary, 1):
+        yield _case("lowest", result, width)
+    if len(below) > _CASES:
+        yield Line(f"{'':<10}and {len(below) - _CASES} more below their bar")
+
+
+def _case(label: str, result: CaseResult, width: int) -> Line:
+    score = " -  " if result.score is None else f"{result.score:.2f}"
+    start = f"{label:<10}{score}  {one_line(result.node_id)}"
+    told = one_line(result.unscored or result.reason)
+    room = max(width - len(start) - 3, 30)
+    return Line(f"{start}  {one_line(told, room)}".rstrip(), {} if result.passed else {"yellow": True})
+
+
+def _unscored(results: Sequence[CaseResult], width: int) -> Iterator[Line]:
+    missing = [result for result in results if result.score is None]
+    for result in missing[:_CASES]:
+        start = f"{'unscored':<10}{one_line(result.node_id)}"
+        yield Line(f"{start}  {one_line(result.unscored or '', max(width - len(start) - 3, 30))}", {"red": True})
+    if len(missing) > _CASES:
+        yield Line(f"{'':<10}and {len(missing) - _CASES} more, {len(missing)} in all", {"red": True})
+
+
+def _rerun(results: Sequence[CaseResult]) -> list[CaseResult]:
+    return [result for result in results if result.reruns]
+
+
+def _weights(summary: Summary) -> Iterator[str]:
+    for row in summary.sessions:
+        if row.note:
+            yield f"{row.session_id}: {row.note}"
+
+
+def _calls(section: Section) -> Iterator[Line]:
+    results = section.summary.results
+    judged = [result for result in results if result.score is not None]
+    if results:
+        total = sum((result.calls for result in results), Calls())
+        names = ", ".join(dict.fromkeys(one_line(result.judge or "", 60) for result in judged)) or "no verdict"
+        known = [result.tokens for result in judged]
+        tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
+        yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={section.record}")
+    if section.assistant != Calls():
+        yield Line(f"{'assistant':<10}{_counted(section.assistant)}")
+
+
+def _counted(calls: Calls) -> str:
+    return f"{calls.replayed} replayed, {calls.recorded} recorded, {calls.live} live"

@@ -1,0 +1,193 @@
+"""The pytest plugin: short hooks. PYTEST_DONT_REWRITE.
+
+This file is loaded in every pytest run of everyone who has the package installed, so it imports the standard library,
+pytest and light files of ours, and everything else at the first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ctxeval._plugin import collect, options
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, JUDGE, LEDGER, NODE_ID, RUNNING, SETTINGS
+from pytest_ctxeval.errors import ConfigError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from pytest_ctxeval._core.data import ContextCase
+    from pytest_ctxeval._plugin.item_judge import AssistantCassette, ItemJudge
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read and check the options before anything is collected."""
+    config.addinivalue_line(
+        "markers",
+        "ctxeval(dataset=..., session_id=..., context=..., samples=...): a test of an assistant's answers or of a "
+        "retriever, judged by a language model; dataset= makes one test of each of its cases.",
+    )
+    try:
+        config.stash[SETTINGS] = options.read_settings(config)
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+    if not hasattr(config, "workerinput"):  # a worker of pytest-xdist sends its reports to the process that prints
+        config.pluginmanager.register(Recorder(config), "ctxeval-recorder")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave the process as it was."""
+    if BENCH in config.stash:
+        config.stash[BENCH].close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each case of a dataset."""
+    try:
+        collect.parametrize(metafunc)
+    except ConfigError as error:
+        raise pytest.Collector.CollectError(str(error)) from None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give every test that uses the plugin the keyword `context` and the marker."""
+    collect.mark_item(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start each attempt at a test with no results."""
+    if NODE_ID in item.stash:
+        from pytest_ctxeval._plugin.session import start_attempt
+
+        start_attempt(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let the assertion helpers know which test is running."""
+    if NODE_ID not in item.stash:
+        return (yield)
+    RUNNING.append(item)
+    try:
+        return (yield)
+    finally:
+        RUNNING.remove(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let a judge be built without its key: where every answer is replayed, none is needed."""
+    if fixturedef.argname != "judge_model" or request.config.stash[SETTINGS].record == "off":
+        return (yield)
+    from pytest_ctxeval._judge.placeholder import placeholder_keys
+
+    with placeholder_keys():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Send what was judged with the report of the test: it survives whatever becomes of the process."""
+    report = yield
+    if NODE_ID in item.stash:
+        from pytest_ctxeval._plugin.session import attach_results
+
+        attach_results(item, call, report)
+    return report
+
+
+class Recorder:
+    """The hooks of the process that prints: gather what was judged, check the gates, tell."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a report carries, in this process or from a worker."""
+        if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
+            return
+        from pytest_ctxeval._plugin.ledger import ledger_of
+
+        ledger_of(self._config).record(report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Check the gates when every test has run, and before the run's result is settled."""
+        result = yield
+        if self._has_something_to_tell and not session.config.option.collectonly:
+            from pytest_ctxeval._plugin.session import finish_run
+
+            finish_run(session)
+        return result
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the reports."""
+        if self._has_something_to_tell and not self._config.option.collectonly:
+            from pytest_ctxeval._plugin.session import write_reports
+
+            write_reports(self._config)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the section."""
+        if not self._has_something_to_tell:
+            return
+        from pytest_ctxeval._plugin.session import section_lines
+
+        width, verbosity = terminalreporter._tw.fullwidth, self._config.get_verbosity()  # noqa: SLF001  # the only way
+        found = section_lines(self._config, width=width, verbosity=verbosity)
+        if found:
+            terminalreporter.write_sep("=", "context evaluation")
+        for line in found:
+            terminalreporter.write_line(line.text, **line.markup)
+
+    @property
+    def _has_something_to_tell(self) -> bool:
+        settings = self._config.stash[SETTINGS]
+        return LEDGER in self._config.stash or bool(settings.gates or settings.reports)
+
+
+@pytest.fixture(scope="session")
+def judge_model(request: pytest.FixtureRequest) -> BaseChatModel:
+    """The model that judges. Override it in conftest.py with any LangChain chat model, or use --ctxeval-judge."""
+    from pytest_ctxeval._plugin.item_judge import model_from_settings
+
+    return model_from_settings(request.config.stash[SETTINGS])
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> Generator[ItemJudge]:
+    """The judge of this test: `judge.assess("context_awareness", case)` gives the verdict without asserting."""
+    from pytest_ctxeval._plugin.item_judge import ItemJudge
+
+    item_judge = request.node.stash[JUDGE] = ItemJudge(request)
+    yield item_judge
+    item_judge.close()
+
+
+@pytest.fixture
+def context_case(request: pytest.FixtureRequest, judge: ItemJudge) -> ContextCase:
+    """The case under test: of the marker's dataset, or blank. Calling it gives a copy with fields filled in."""
+    del judge  # its cassette is saved after the test
+    case: ContextCase = request.param if hasattr(request, "param") else collect.blank_case(request.node)
+    return case
+
+
+@pytest.fixture
+def ctxeval_cassette(request: pytest.FixtureRequest, judge: ItemJudge) -> AssistantCassette:
+    """`with ctxeval_cassette:` puts the assistant's own model calls on the cassette of this test."""
+    from pytest_ctxeval._plugin.item_judge import AssistantCassette
+
+    cassette = request.node.stash[ASSISTANT] = AssistantCassette(judge)
+    return cassette

@@ -1,0 +1,31 @@
+"""What all tests share: a clean environment, and suites that are judged by a script."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support.suite import Suite
+
+pytest_plugins = ["pytester"]
+
+_CI = (
+    "CI", "GITHUB_ACTIONS", "GITLAB_CI", "JENKINS_URL", "BUILDKITE", "CIRCLECI", "TF_BUILD", "TEAMCITY_VERSION", "TRAVIS",
+    "BITBUCKET_BUILD_NUMBER", "APPVEYOR", "DRONE", "CODEBUILD_BUILD_ID", "BUILD_NUMBER",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """No test depends on whether it runs on a CI, or on what keys there are; the examples do as their user does."""
+    if "examples" in Path(str(request.node.path)).parts:
+        return
+    for name in (*_CI, "OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "PYTEST_ADDOPTS", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("CTXEVAL_", "LANGSMITH_", "LANGCHAIN_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A project of its own, judged by a script: an answer that holds SCORE=0.9 gets 0.9."""
+    return Suite(pytester, monkeypatch)

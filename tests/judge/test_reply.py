@@ -1,0 +1,122 @@
+"""What becomes a verdict, and what does not (CASES A)."""
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from pytest_ctxeval._core.data import ContextCase
+from pytest_ctxeval._judge.reply import UnreadableReplyError, is_cut, read_reply, text_of
+from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS, ContextReply
+from pytest_ctxeval._metrics.prompt import Clauses, Prompt
+
+CASE = ContextCase(qa_id="q", session_id="s", context="Open 9 to 5.", query="When?", assistant="9 to 5.")
+VERDICT = '{"insight": "ok", "score": 0.9}'
+
+
+@pytest.fixture(scope="module")
+def prompt() -> Prompt:
+    return CONTEXT_AWARENESS.prompts(CASE, Clauses())[0]
+
+
+def read(text: str, prompt: Prompt, clauses: Clauses | None = None) -> ContextReply:
+    reply = read_reply(text, prompt, clauses or Clauses())
+    assert isinstance(reply, ContextReply)
+    return reply
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(VERDICT, id="bare"),
+        pytest.param(f"```json\n{VERDICT}\n```", id="fenced"),
+        pytest.param(f"```JSON\n{VERDICT}\n```", id="fence in capitals"),
+        pytest.param(f"```\n{VERDICT}\n```", id="fence without a language"),
+        pytest.param(f"Let me think.\n{VERDICT}\nThat is my verdict.", id="prose around it"),
+        pytest.param(f"```json\nhere it is: {VERDICT}\n```", id="prose inside the fence"),
+        pytest.param(f"```json\n{VERDICT}", id="fence not closed"),
+        pytest.param('{"score": 0.9, "insight": "ok", "pass": false, "confidence": 12}', id="other keys"),
+        pytest.param('{"note": "unrelated"} and then ' + VERDICT, id="an unrelated object first"),
+        pytest.param('{"insight": "the reason", "score": "<a number>"}\n' + VERDICT, id="the template echoed first"),
+        pytest.param('```json\n{"insight": "draft", "score": 0.1}\n```\n```json\n' + VERDICT + "\n```", id="two fences"),
+        pytest.param('{"insight": "draft", "score": 0.1} no, rather ' + VERDICT, id="two objects"),
+        pytest.param('```json\n{"insight": "it says ```json {x}```", "score": 0.9}\n```', id="a fence in the reason"),
+        pytest.param("{{ " * 50 + VERDICT, id="braces that open nothing"),
+    ],
+)
+def test_a_verdict_is_found(text: str, prompt: Prompt) -> None:
+    assert read(text, prompt).score == 0.9
+
+
+@pytest.mark.parametrize("score", ["8", "85", "-0.1", "1.0000001", "9.2e124", "1e400", "NaN", "Infinity", "true", '"0.8"', '"80%"', '"8/10"', "null", "[0.8]"])
+def test_no_other_score_is_rescaled_or_clamped(score: str, prompt: Prompt) -> None:
+    for text in (f'{{"insight": "ok", "score": {score}}}', f'```json\n{{"insight": "ok", "score": {score}}}\n```'):
+        with pytest.raises(UnreadableReplyError):
+            read(text, prompt)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"insight": "ok"}', "score is missing"),
+        ('{"score": 0.8}', "insight is missing"),
+        ('{"insight": "ok", "score": 0.8, "score": 0.1}', "its JSON is broken: 'score' stands there twice"),
+        ('{"insight": 3, "score": 0.8}', "insight: input should be a valid string, not 3"),
+        ('{"insight": "ok", "score": true}', "score: input should be a valid number, not True"),
+        ('{"insight": "ok", "score": 8}', "score: input should be less than or equal to 1, not 8"),
+        ('{"result": {"insight": "ok", "score": 0.8}}', "insight is missing; score is missing"),
+        ('[{"insight": "ok", "score": 8}]', "score: input should be less than or equal to 1, not 8"),
+        ("on a scale of 0 to 1 I give it 0.9", "it holds no JSON object"),
+        ("", "it holds no JSON object"),
+        (" \n\t ", "it holds no JSON object"),
+        ('```json\n{"insight": "ok", "score": 0.8,}\n```', "its JSON is broken: Illegal trailing comma before end of object: line 1 column 31 (char 30)"),
+        ("{'insight': 'ok', 'score': 0.8}", "it holds no JSON object"),
+        ('{"insight": "ok" // fine\n, "score": 0.8}', "it holds no JSON object"),
+        ('{"insight": "a\nb", "score": 0.8}', "it holds no JSON object"),
+        ('{"insight": "cut he', "it holds no JSON object"),
+    ],
+)  # fmt: skip
+def test_the_problem_is_named(text: str, problem: str, prompt: Prompt) -> None:
+    with pytest.raises(UnreadableReplyError) as refused:
+        read(text, prompt)
+    told = str(refused.value)
+    # Python 3.13 tells a trailing comma from other faults.
+    assert told == problem or (told.startswith("its JSON is broken") and problem.startswith("its JSON is broken"))
+
+
+def test_deep_nesting_is_no_verdict(prompt: Prompt) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read('{"a":' * 20_000, prompt)
+
+
+def test_the_clauses_that_were_asked_for_are_looked_for(prompt: Prompt) -> None:
+    text = '{"insight": "draft", "score": 0.1} <verdict>{"insight": "ok", "score": 0.9}</verdict> {"insight": "?", "score": 0.2}'
+    assert read(text, prompt, Clauses("<verdict>", "</verdict>")).score == 0.9
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<think>{"score": 0.2, "insight": "draft"}</think>the end',
+        "\ufeffthe end",
+        [{"type": "thinking", "thinking": '{"score": 0.2}'}, {"type": "text", "text": "the "}, {"type": "text", "text": "end"}],
+        ["the ", {"type": "text", "text": "end"}],
+        [{"type": "reasoning", "summary": []}, {"type": "text", "text": "the end"}],
+    ],
+)  # fmt: skip
+def test_thinking_is_no_part_of_the_text(content: str | list[str | dict[str, object]]) -> None:
+    assert text_of(AIMessage(content)) == "the end"
+
+
+@pytest.mark.parametrize(
+    ("about", "cut"),
+    [
+        ({"finish_reason": "length"}, True),
+        ({"stop_reason": "max_tokens"}, True),
+        ({"done_reason": "length"}, True),
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, True),
+        ({"finish_reason": "stop"}, False),
+        ({"finish_reason": None}, False),
+        ({}, False),
+    ],
+)
+def test_a_cut_reply_is_recognised(about: dict[str, object], cut: bool) -> None:
+    assert is_cut(AIMessage("x", response_metadata=about)) is cut

@@ -1,0 +1,234 @@
+"""What is kept of an exchange: nothing private, nothing that changes for nothing, all of it readable."""
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from pytest_ctxeval._judge.cassette.key import canonical, request_key, without_secrets
+from pytest_ctxeval._judge.cassette.secrets import find_secret, redact
+from pytest_ctxeval._judge.cassette.trim import Interaction, trim
+
+URI = "https://api.example.com/v1/chat/completions"
+
+
+def trimmed(
+    answer: bytes | dict[str, object] = b"{}",
+    *,
+    body: bytes = b'{"model": "m"}',
+    headers: dict[str, list[str]] | None = None,
+    renamed: dict[str, str] | None = None,
+    uri: str = URI,
+    status: int = 200,
+) -> Interaction:
+    return trim(
+        method="post",
+        uri=uri,
+        body=body,
+        content_type="application/json",
+        status=status,
+        reason="OK",
+        headers=headers or {"Content-Type": ["application/json"]},
+        answer=answer if isinstance(answer, bytes) else json.dumps(answer).encode(),
+        sample=0,
+        renamed={} if renamed is None else renamed,
+    )
+
+
+SECRET_HEADERS = (
+    "Authorization", "x-api-key", "api-key", "x-goog-api-key", "OpenAI-Organization", "Set-Cookie", "openai-project",
+    "x-request-id", "cf-ray", "date", "x-ratelimit-remaining-requests",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [str, str.lower, str.upper, str.title])
+def test_only_named_headers_are_kept(change: type[str]) -> None:
+    headers = {change(name): ["secret"] for name in SECRET_HEADERS}
+    made = trimmed(headers={**headers, change("Content-Type"): ["application/json"], change("Retry-After"): ["1"]})
+    assert made.headers == {"content-type": ["application/json"], "retry-after": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://h/p?key=abc&model=m", "https://h/p?model=m"),
+        ("https://h/p?model=m&API_KEY=abc", "https://h/p?model=m"),
+        ("https://h/p?access_token=abc", "https://h/p"),
+        ("https://user:pass@h:8080/p?api-version=1", "https://h:8080/p?api-version=1"),
+        ("https://h/p?monkey=1&keyboard=2", "https://h/p?monkey=1&keyboard=2"),
+        ("https://h/p#frag", "https://h/p"),
+    ],
+)
+def test_secrets_leave_the_address(given: str, kept: str) -> None:
+    assert without_secrets(given) == kept
+    assert trimmed(uri=given).uri == kept
+
+
+@pytest.mark.parametrize(
+    "compress",
+    [
+        pytest.param(("gzip", gzip.compress), id="gzip"),
+        pytest.param(("deflate", zlib.compress), id="deflate"),
+        pytest.param(("deflate", lambda data: zlib.compress(data)[2:-4]), id="raw deflate"),
+        pytest.param(("gzip, deflate", lambda data: zlib.compress(gzip.compress(data))), id="two"),
+        pytest.param(("identity", bytes), id="identity"),
+    ],
+)
+def test_a_compressed_answer_is_kept_as_text(compress) -> None:  # type: ignore[no-untyped-def]
+    name, function = compress
+    made = trimmed(function('{"said": "naïve"}'.encode()), headers={"content-encoding": [name], "content-type": ["application/json"]})
+    assert made.answer == '{\n  "said": "naïve"\n}'
+    assert made.headers == {"content-type": ["application/json"]}
+
+
+def test_zstandard_is_kept_as_text() -> None:
+    zstandard = pytest.importorskip("zstandard")
+    made = trimmed(zstandard.ZstdCompressor().compress(b"plain"), headers={"content-encoding": ["zstd"]})
+    assert made.answer == "plain"
+
+
+def test_what_cannot_be_decompressed_is_kept_as_it_is() -> None:
+    made = trimmed(b"\x00\x01", headers={"content-encoding": ["xpress"]})
+    assert made.answer == b"\x00\x01"
+    assert made.headers == {"content-encoding": ["xpress"]}
+
+
+def test_an_answer_in_latin_1_is_kept_as_text_and_said_to_be_utf_8() -> None:
+    made = trimmed("né".encode("latin-1"), headers={"content-type": ["text/plain; charset=ISO-8859-1"]})
+    assert made.answer == "né"
+    assert made.headers == {"content-type": ["text/plain; charset=utf-8"]}
+
+
+def test_an_answer_that_is_no_text_stays_bytes() -> None:
+    assert trimmed(b"\xff\xfe\x00", headers={"content-type": ["application/octet-stream"]}).answer == b"\xff\xfe\x00"
+
+
+OPENAI = {
+    "id": "chatcmpl-abc", "created": 1_700_000_000, "system_fingerprint": "fp_1", "model": "m",
+    "choices": [{"message": {"content": '{"id": "stays", "created": 5}', "tool_calls": [
+        {"id": "call_xyz", "function": {"name": "f", "arguments": '{"id": "stays"}'}}]}}],
+    "usage": {"total_tokens": 7, "queue_time": 0.01, "total_time": 0.5},
+}  # fmt: skip
+
+
+def test_what_changes_from_call_to_call_is_fixed_and_the_content_is_not() -> None:
+    found = json.loads(trimmed(OPENAI).answer)
+    assert found["created"] == 0
+    assert found["system_fingerprint"] == "fixed"
+    assert found["usage"] == {"total_tokens": 7, "queue_time": 0, "total_time": 0}
+    assert found["choices"][0]["message"]["content"] == '{"id": "stays", "created": 5}'
+    assert found["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"id": "stays"}'
+    assert found["id"].startswith("chatcmpl-")
+    assert found["id"] != "chatcmpl-abc"
+
+
+def test_the_same_answer_at_another_time_is_kept_as_the_same() -> None:
+    later = json.loads(json.dumps(OPENAI).replace("chatcmpl-abc", "chatcmpl-def").replace("call_xyz", "call_uvw"))
+    later = {**later, "created": 1_800_000_000, "system_fingerprint": "fp_2"}
+    assert trimmed(later) == trimmed(OPENAI)
+
+
+def test_ids_in_streams_are_fixed_too() -> None:
+    def stream(name: str, when: int) -> bytes:
+        event = json.dumps({"id": name, "created": when, "choices": [{"delta": {"content": "né\u2028"}}]}, ensure_ascii=False)
+        return f"data: {event}\n\ndata: {event}\n\ndata: [DONE]\n\n".encode()
+
+    headers = {"content-type": ["text/event-stream"]}
+    one, two = (trimmed(stream(*given), headers=headers).answer for given in (("chatcmpl-a", 1), ("chatcmpl-b", 2)))
+    assert one == two
+    assert isinstance(one, str)
+    assert one.count("data: ") == 3
+    assert "né\u2028" in one
+
+
+def test_lines_of_json_are_fixed_line_by_line() -> None:
+    lines = b'{"created_at": "2026-11-30T10:00:00Z", "total_duration": 12}\n{"done": true, "load_duration": 3}\n'
+    assert trimmed(lines, headers={"content-type": ["application/x-ndjson"]}).answer == (
+        '{"created_at": "1970-01-01T00:00:00Z", "total_duration": 0}\n{"done": true, "load_duration": 0}\n'
+    )
+
+
+def test_an_id_that_comes_back_in_a_later_request_is_the_fixed_one() -> None:
+    renamed: dict[str, str] = {}
+    first = trimmed(OPENAI, renamed=renamed)
+    fixed = json.loads(first.answer)["choices"][0]["message"]["tool_calls"][0]["id"]
+    assert fixed == renamed["call_xyz"]
+    second = trimmed(body=b'{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "42"}]}', renamed=renamed)
+    assert json.loads(second.body)["messages"][0]["tool_call_id"] == fixed
+
+
+@pytest.mark.parametrize("body", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}', "{broken", "plain"])
+def test_what_json_would_lose_is_kept_as_it_was_sent(body: str) -> None:
+    assert trimmed(body.encode()).answer == body
+    assert trimmed(body=body.encode()).body == body
+
+
+def key(body: str, *, uri: str = URI, sample: int = 0) -> str:
+    return request_key("POST", uri, body, sample)
+
+
+def test_the_key_does_not_depend_on_the_order_or_layout_of_json() -> None:
+    assert key('{"a": 1, "b": [1, 2]}') == key('{\n "b": [1,2],\n "a": 1}')
+    assert key('{"temperature": 0.0}') == key('{"temperature": 0}')
+    assert canonical('{"b": "é", "a": 0.5}') == '{"a":0.5,"b":"\\u00e9"}'
+
+
+def test_the_key_does_not_depend_on_a_port_a_scheme_or_a_secret() -> None:
+    assert key("{}", uri="http://127.0.0.1:1/v1?key=a") == key("{}", uri="https://127.0.0.1:2/v1?key=b")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        key('{"a": 2}'),
+        key('{"a": 1}', sample=1),
+        key('{"a": 1}', uri="https://other.example.com/v1/chat/completions"),
+        key('{"a": 1}', uri=f"{URI}/more"),
+        key('{"a": 1}', uri=f"{URI}?model=m"),
+        key('{"a": [1]}'),
+        key('{"a": "1"}'),
+        request_key("GET", URI, '{"a": 1}', 0),
+    ],
+)
+def test_the_key_depends_on_all_that_decides_the_answer(other: str) -> None:
+    assert key('{"a": 1}') != other
+
+
+PLANTED = 'a "quoted" key/with=odd&signs'
+
+
+@pytest.mark.parametrize("name", ["MY_KEY", "SOME_TOKEN", "A_SECRET", "DB_PASSWORD", "my_key", "OPENAI_APIKEY"])
+@pytest.mark.parametrize("text", [f"it is {PLANTED}.", json.dumps({"k": PLANTED}), "?k=a%20%22quoted%22%20key%2Fwith%3Dodd%26signs"])
+def test_a_secret_of_the_environment_is_found_in_every_form(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, PLANTED)
+    assert find_secret(f"first line\n{text}") == (f"the value of ${name}", 2)
+    assert "quoted" not in redact(text)
+
+
+@pytest.mark.parametrize("name", ["KEYBOARD", "TOKENS", "HOME"])
+def test_other_variables_are_no_secrets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, PLANTED)
+    assert find_secret(PLANTED) is None
+
+
+def test_a_short_value_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "ollama")
+    assert find_secret("I run it with ollama.") is None
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["sk-" + "a1" * 15, "sk-ant-api03-" + "a1" * 20, "sk-proj-" + "A_-1" * 10, "gsk_" + "a1" * 20, "AIza" + "a1" * 18, "ghp_" + "a1" * 18, "hf_" + "aB" * 17, "AKIA" + "A1" * 8, "Bearer " + "a1" * 12],
+)  # fmt: skip
+def test_what_is_shaped_like_a_key_is_found_and_hidden(shape: str) -> None:
+    assert find_secret(f"x {shape} y") == ("something shaped like a key", 1)
+    assert redact(f"x {shape} y") == "x [hidden] y"
+
+
+def test_a_key_that_the_provider_has_half_hidden_is_hidden_whole() -> None:
+    assert redact("Incorrect API key provided: sk-proj-abc***********xyz.") == "Incorrect API key provided: [hidden]."
+
+
+def test_ordinary_text_holds_no_secret() -> None:
+    assert find_secret("The task-list is sk-ipped; risk-free disk-space; a bearer of news.") is None

@@ -1,0 +1,43 @@
+"""A judge that does what the answer under test says."""
+
+import re
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+
+class ScriptedJudge(BaseChatModel):
+    """`SCORE=0.9` in the prompt gets a verdict of 0.9, `REPLY=text` that text, `RAISE=text` an error.
+
+    `SCORE=0.9/0.1` gives the two in turn.
+    """
+
+    model_name: str = "scripted"
+    tokens: int | None = 7
+    asked: list[str] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        prompt = str(messages[1].content)
+        self.asked.append(prompt)
+        message = AIMessage(self._reply(prompt))
+        if self.tokens is not None:
+            message.usage_metadata = {"input_tokens": self.tokens, "output_tokens": 0, "total_tokens": self.tokens}
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _reply(self, prompt: str) -> str:
+        if found := re.search(r"RAISE=(.*)", prompt):
+            raise ConnectionError(found[1])
+        if found := re.search(r"REPLY=(.*)", prompt):
+            return found[1]
+        scores = re.search(r"SCORE=([\d./]+)", prompt)
+        assert scores, prompt
+        turns = scores[1].split("/")
+        reason = re.search(r"REASON=(.*)", prompt)
+        score = turns[(len([each for each in self.asked if each == prompt]) - 1) % len(turns)]
+        return '{"insight": "%s", "score": %s}' % (reason[1] if reason else "because", score)
