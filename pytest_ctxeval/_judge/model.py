@@ -97,9 +97,10 @@ def cut_reply(judge: str, *, raw: str) -> JudgeReplyError:
 
 def is_refused_form(error: Exception) -> bool:
     """Whether a server or client refused the form that was asked for, rather than the question."""
-    if isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError)) and _status(error) is None:
-        return True
-    return _status(error) in (400, 404, 415, 422, 501) and not _TOO_LONG.search(str(error))
+    status = _status(error)
+    if status is None:
+        return isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError, Warning))
+    return status in (400, 404, 415, 422, 501) and not _TOO_LONG.search(str(error))
 
 
 _TOO_LONG: Final = re.compile(

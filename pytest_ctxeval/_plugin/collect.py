@@ -123,7 +123,7 @@ def _cases(given: dict[str, Any], metafunc: pytest.Metafunc) -> list[ContextCase
     from pytest_ctxeval._datasets.load import load
 
     sources = given["dataset"]
-    defaults = {name: given[name] for name in _SESSION if name in given}
+    defaults: dict[str, str] = {name: given[name] for name in _SESSION if name in given}
     base = metafunc.definition.path.parent
     if isinstance(sources, str) and not (base / sources).exists() and (metafunc.config.rootpath / sources).exists():
         base = metafunc.config.rootpath

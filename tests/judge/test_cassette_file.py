@@ -20,7 +20,9 @@ from pytest_ctxeval._judge.cassette.trim import Interaction
 ANSWER = '{\n  "choices": [],\n  "said": "naïve ✓ 😀"\n}'
 
 
-def interaction(body: str | bytes = '{\n  "model": "m"\n}', answer: str | bytes = ANSWER, sample: int = 0) -> Interaction:
+def interaction(
+    body: str | bytes = '{\n  "model": "m"\n}', answer: str | bytes = ANSWER, sample: int = 0
+) -> Interaction:
     return Interaction(
         method="POST",
         uri="http://127.0.0.1:1/v1/chat/completions",
@@ -40,7 +42,9 @@ def recording(*interactions: Interaction, complete: bool = True) -> Recording:
 def test_a_cassette_reads_like_this(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "one.yaml"
     write_recording(path, recording(interaction()), shown="one.yaml")
-    assert path.read_text(encoding="utf-8") == """\
+    assert (
+        path.read_text(encoding="utf-8")
+        == """\
 version: 1
 ctxeval:
   node: test_a.py::test
@@ -75,6 +79,7 @@ interactions:
   ctxeval:
     sample: 0
 """
+    )
     assert [file.name for file in path.parent.iterdir()] == ["one.yaml"]
 
 
@@ -91,20 +96,41 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(body=texts | st.binary(), answer=texts | st.binary(), node=texts)
-def test_any_text_and_any_bytes_come_back_as_they_were(tmp_path: Path, body: str | bytes, answer: str | bytes, node: str) -> None:
+def test_any_text_and_any_bytes_come_back_as_they_were(
+    tmp_path: Path, body: str | bytes, answer: str | bytes, node: str
+) -> None:
     made = Recording(node=node, judge="m", client="c", complete=True, interactions=(interaction(body, answer),))
     path = tmp_path / "any.yaml"
     write_recording(path, made, shown="any.yaml")
     assert read_recording(path, shown="any.yaml") == made
 
 
-@pytest.mark.parametrize("text", ["a\u2028b\nc", "a\x85b\nc", "a\rb\nc", "a\r\nb", " lead\ntrail \n", "\n\n", "\ttab\n", "# x\n", "---\n...\n", "- a\n- b", "😀\n", "\x00\n", "\ufeff\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\u2028b\nc",
+        "a\x85b\nc",
+        "a\rb\nc",
+        "a\r\nb",
+        " lead\ntrail \n",
+        "\n\n",
+        "\ttab\n",
+        "# x\n",
+        "---\n...\n",
+        "- a\n- b",
+        "😀\n",
+        "\x00\n",
+        "\ufeff\n",
+    ],
+)
 def test_texts_that_yaml_finds_hard_come_back_as_they_were(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hard.yaml"
     made = recording(interaction(text, text))
     write_recording(path, made, shown="hard.yaml")
     assert read_recording(path, shown="hard.yaml") == made
-    assert yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader) == yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    assert yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader) == yaml.load(
+        path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+    )
 
 
 def test_a_file_with_windows_line_ends_reads_the_same(tmp_path: Path) -> None:
@@ -144,7 +170,9 @@ GOOD = dump(recording(interaction(), interaction('{"b": 1}')))
         (GOOD.replace("    method: POST\n", "", 1).encode(), "line 1: 'method' is missing"),
     ],
 )  # fmt: skip
-def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, content: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_named_and_left_as_it_is(
+    tmp_path: Path, content: bytes, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "bad.yaml"
     path.write_bytes(content)
@@ -217,7 +245,9 @@ KEY = "planted-secret-0123456789"
         (interaction(body="sk-proj-abcdefghijklmnopqrstuvwxyz0123"), "interaction 2, request, line 1: something shaped like a key stands there"),
     ],
 )  # fmt: skip
-def test_a_secret_refuses_the_write_and_is_not_told(tmp_path: Path, made: Interaction, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_refuses_the_write_and_is_not_told(
+    tmp_path: Path, made: Interaction, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLANTED_API_KEY", KEY)
     path = tmp_path / "one.yaml"
     with pytest.raises(CassetteError) as refused:

@@ -36,7 +36,9 @@ def read(text: str, prompt: Prompt, clauses: Clauses | None = None) -> ContextRe
         pytest.param('{"score": 0.9, "insight": "ok", "pass": false, "confidence": 12}', id="other keys"),
         pytest.param('{"note": "unrelated"} and then ' + VERDICT, id="an unrelated object first"),
         pytest.param('{"insight": "the reason", "score": "<a number>"}\n' + VERDICT, id="the template echoed first"),
-        pytest.param('```json\n{"insight": "draft", "score": 0.1}\n```\n```json\n' + VERDICT + "\n```", id="two fences"),
+        pytest.param(
+            '```json\n{"insight": "draft", "score": 0.1}\n```\n```json\n' + VERDICT + "\n```", id="two fences"
+        ),
         pytest.param('{"insight": "draft", "score": 0.1} no, rather ' + VERDICT, id="two objects"),
         pytest.param('```json\n{"insight": "it says ```json {x}```", "score": 0.9}\n```', id="a fence in the reason"),
         pytest.param("{{ " * 50 + VERDICT, id="braces that open nothing"),
@@ -46,7 +48,25 @@ def test_a_verdict_is_found(text: str, prompt: Prompt) -> None:
     assert read(text, prompt).score == 0.9
 
 
-@pytest.mark.parametrize("score", ["8", "85", "-0.1", "1.0000001", "9.2e124", "1e400", "NaN", "Infinity", "true", '"0.8"', '"80%"', '"8/10"', "null", "[0.8]"])
+@pytest.mark.parametrize(
+    "score",
+    [
+        "8",
+        "85",
+        "-0.1",
+        "1.0000001",
+        "9.2e124",
+        "1e400",
+        "NaN",
+        "Infinity",
+        "true",
+        '"0.8"',
+        '"80%"',
+        '"8/10"',
+        "null",
+        "[0.8]",
+    ],
+)
 def test_no_other_score_is_rescaled_or_clamped(score: str, prompt: Prompt) -> None:
     for text in (f'{{"insight": "ok", "score": {score}}}', f'```json\n{{"insight": "ok", "score": {score}}}\n```'):
         with pytest.raises(UnreadableReplyError):

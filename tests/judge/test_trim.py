@@ -77,7 +77,10 @@ def test_secrets_leave_the_address(given: str, kept: str) -> None:
 )
 def test_a_compressed_answer_is_kept_as_text(compress) -> None:  # type: ignore[no-untyped-def]
     name, function = compress
-    made = trimmed(function('{"said": "naïve"}'.encode()), headers={"content-encoding": [name], "content-type": ["application/json"]})
+    made = trimmed(
+        function('{"said": "naïve"}'.encode()),
+        headers={"content-encoding": [name], "content-type": ["application/json"]},
+    )
     assert made.answer == '{\n  "said": "naïve"\n}'
     assert made.headers == {"content-type": ["application/json"]}
 
@@ -131,7 +134,9 @@ def test_the_same_answer_at_another_time_is_kept_as_the_same() -> None:
 
 def test_ids_in_streams_are_fixed_too() -> None:
     def stream(name: str, when: int) -> bytes:
-        event = json.dumps({"id": name, "created": when, "choices": [{"delta": {"content": "né\u2028"}}]}, ensure_ascii=False)
+        event = json.dumps(
+            {"id": name, "created": when, "choices": [{"delta": {"content": "né\u2028"}}]}, ensure_ascii=False
+        )
         return f"data: {event}\n\ndata: {event}\n\ndata: [DONE]\n\n".encode()
 
     headers = {"content-type": ["text/event-stream"]}
@@ -154,11 +159,15 @@ def test_an_id_that_comes_back_in_a_later_request_is_the_fixed_one() -> None:
     first = trimmed(OPENAI, renamed=renamed)
     fixed = json.loads(first.answer)["choices"][0]["message"]["tool_calls"][0]["id"]
     assert fixed == renamed["call_xyz"]
-    second = trimmed(body=b'{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "42"}]}', renamed=renamed)
+    second = trimmed(
+        body=b'{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "42"}]}', renamed=renamed
+    )
     assert json.loads(second.body)["messages"][0]["tool_call_id"] == fixed
 
 
-@pytest.mark.parametrize("body", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}', "{broken", "plain"])
+@pytest.mark.parametrize(
+    "body", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}', "{broken", "plain"]
+)
 def test_what_json_would_lose_is_kept_as_it_was_sent(body: str) -> None:
     assert trimmed(body.encode()).answer == body
     assert trimmed(body=body.encode()).body == body
@@ -199,8 +208,12 @@ PLANTED = 'a "quoted" key/with=odd&signs'
 
 
 @pytest.mark.parametrize("name", ["MY_KEY", "SOME_TOKEN", "A_SECRET", "DB_PASSWORD", "my_key", "OPENAI_APIKEY"])
-@pytest.mark.parametrize("text", [f"it is {PLANTED}.", json.dumps({"k": PLANTED}), "?k=a%20%22quoted%22%20key%2Fwith%3Dodd%26signs"])
-def test_a_secret_of_the_environment_is_found_in_every_form(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text", [f"it is {PLANTED}.", json.dumps({"k": PLANTED}), "?k=a%20%22quoted%22%20key%2Fwith%3Dodd%26signs"]
+)
+def test_a_secret_of_the_environment_is_found_in_every_form(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, PLANTED)
     assert find_secret(f"first line\n{text}") == (f"the value of ${name}", 2)
     assert "quoted" not in redact(text)

@@ -22,11 +22,14 @@ def test_the_section_tells_sessions_gates_the_lowest_case_and_the_calls(suite: S
     result = suite.in_process("--ctxeval-gate=context_awareness:0.8", "--ctxeval-gate=context_awareness.low:0.1")
     low = BayesianMode().aggregate([1.0, 0.9, 0.05], [1 / 3] * 3)[1]
     assert low is not None
-    assert section(result) == f"""\
+    assert (
+        section(result)
+        == f"""\
 session  metric             n  mean  95% interval   gate
 shop     context awareness  3  0.65  {interval(1.0, 0.9, 0.05)}  FAILED  0.65 < 0.80, passed  low >= 0.10
 lowest    0.05  test_it.py::test_answers[shop-q3]  contradicts the hours
 judge     scripted: 0 replayed, 0 recorded, 3 live, 21 tokens, record=off"""
+    )
     result.assert_outcomes(passed=2, failed=1)
     assert result.ret == 1
 
@@ -50,7 +53,8 @@ def test_a_random_order_tells_the_same(suite: Suite) -> None:
     suite.cases("SCORE=0.1", "SCORE=0.9", "SCORE=0.5", "SCORE=0.7", bar=0)
     plain = section(suite.in_process())
     suite.pytester.makeconftest(
-        (suite.path / "conftest.py").read_text(encoding="utf-8") + "\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
+        (suite.path / "conftest.py").read_text(encoding="utf-8")
+        + "\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
     )
     assert section(suite.run()) == plain
 
@@ -238,7 +242,11 @@ def test_a_score_at_the_bar_passes(suite: Suite) -> None:
 
 
 def test_a_judge_that_does_not_tell_its_tokens_says_so(suite: Suite) -> None:
-    suite.pytester.makeconftest((suite.path / "conftest.py").read_text(encoding="utf-8").replace("ScriptedJudge()", "ScriptedJudge(tokens=None)"))
+    suite.pytester.makeconftest(
+        (suite.path / "conftest.py")
+        .read_text(encoding="utf-8")
+        .replace("ScriptedJudge()", "ScriptedJudge(tokens=None)")
+    )
     suite.cases("SCORE=0.9")
     assert "1 live, tokens unknown, record=off" in section(suite.run())
 

@@ -22,7 +22,9 @@ class ScriptedJudge(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         prompt = str(messages[1].content)
         self.asked.append(prompt)
         message = AIMessage(self._reply(prompt))
@@ -40,4 +42,4 @@ class ScriptedJudge(BaseChatModel):
         turns = scores[1].split("/")
         reason = re.search(r"REASON=(.*)", prompt)
         score = turns[(len([each for each in self.asked if each == prompt]) - 1) % len(turns)]
-        return '{"insight": "%s", "score": %s}' % (reason[1] if reason else "because", score)
+        return f'{{"insight": "{reason[1] if reason else "because"}", "score": {score}}}'

@@ -41,7 +41,9 @@ class Suite:
             lines += [f"    {each}" for each in value] if isinstance(value, list) else []
         self.pytester.makefile(".ini", pytest="\n".join(lines))
 
-    def cases(self, *answers: str | dict[str, Any], session: str = "shop", bar: float = 0.8, name: str = "test_it") -> None:
+    def cases(
+        self, *answers: str | dict[str, Any], session: str = "shop", bar: float = 0.8, name: str = "test_it"
+    ) -> None:
         """Write one test module with a dataset; an answer is its text, or the fields of its batch."""
         rows = [{"assistant": each} if isinstance(each, str) else each for each in answers]
         batches = [{"qa_id": f"q{number}", "query": "When?", **row} for number, row in enumerate(rows, start=1)]
