@@ -65,7 +65,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each attempt at a test with no results."""
     if NODE_ID in item.stash:
-        from pytest_ctxeval._plugin.session import start_attempt
+        from pytest_ctxeval._plugin.attempt import start_attempt
 
         start_attempt(item)
 
@@ -102,7 +102,7 @@ def pytest_runtest_makereport(
     """Send what was judged with the report of the test: it survives whatever becomes of the process."""
     report = yield
     if NODE_ID in item.stash:
-        from pytest_ctxeval._plugin.session import attach_results
+        from pytest_ctxeval._plugin.attempt import attach_results
 
         attach_results(item, call, report)
     return report
@@ -116,8 +116,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a report carries, in this process or from a worker."""
-        if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
-            return
+        if LEDGER not in self._config.stash and not hasattr(report, "ctxeval") and str(report.when) != "???":
+            return  # a test of others, and none of ours so far; "???" is a test at which a worker of xdist crashed
         from pytest_ctxeval._plugin.ledger import ledger_of
 
         ledger_of(self._config).record(report)

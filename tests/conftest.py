@@ -3,8 +3,13 @@
 import os
 from pathlib import Path
 
+import langchain_openai  # noqa: F401  # pytester forgets what a run in this process imported, and numpy loads but once
+import numpy as np  # noqa: F401  # likewise
 import pytest
 from support.suite import Suite
+
+import pytest_ctxeval._plugin.item_judge
+import pytest_ctxeval._plugin.session  # noqa: F401  # likewise
 
 pytest_plugins = ["pytester"]
 

@@ -50,7 +50,7 @@ class Dataset(Frozen):
     def cases(self) -> list[ContextCase]:
         """One case per batch, in the order of the conversation."""
         session = {name: getattr(self, name) for name in SESSION_FIELDS}
-        return [ContextCase(**session, **dict(batch)) for batch in self.conversation]
+        return [ContextCase(**{**_batch_fields(batch), **session}) for batch in self.conversation]
 
 
 class ContextCase(Batch):
@@ -68,8 +68,9 @@ class ContextCase(Batch):
 
     @classmethod
     def from_batch(cls, batch: Batch, *, context: str, session_id: str = "session", **session: Any) -> Self:
-        """Put a batch in a session of its own, as the assertion helpers do with `context=`."""
-        return cls(**dict(batch), context=context, session_id=session_id, **session)
+        """Put a batch in a session, as the assertion helpers do with `context=`. Raises `ConfigError`."""
+        fields = {**_batch_fields(batch), "context": context, "session_id": session_id, **session}
+        return build(cls, fields, where=f"case {batch.qa_id!r}")
 
     def __call__(self, **fields: Any) -> Self:
         """Give a copy with `fields` in place of what stood there.
@@ -116,6 +117,10 @@ class ModelTestCase(Frozen):
 
 
 SESSION_FIELDS = ("session_id", "assistant_id", "context", "language")
+
+
+def _batch_fields(batch: Batch) -> dict[str, Any]:
+    return {name: getattr(batch, name) for name in Batch.model_fields}
 
 
 def build(model: type[M], fields: Mapping[str, Any], *, where: str) -> M:

@@ -190,7 +190,7 @@ class Judge:
         with scope as call:
             for attempt in range(self.attempts):
                 message = self._said(judge, prompt, step, messages, call)
-                tokens.append(message.usage_metadata["total_tokens"] if message.usage_metadata else None)
+                tokens.append(_tokens(message))
                 text = _said_text(message)
                 if is_cut(message):
                     raise cut_reply(judge.name, raw=text)
@@ -268,7 +268,14 @@ def _said_text(message: AIMessage) -> str:
     """The reply as text; where the model called the tool it was offered, what it called it with."""
     if message.tool_calls:
         return json.dumps(message.tool_calls[0]["args"])
+    if message.invalid_tool_calls:
+        return message.invalid_tool_calls[0]["args"] or ""
     return text_of(message)
+
+
+def _tokens(message: AIMessage) -> int | None:
+    """What the call cost; a client that was not told says nothing, or 0."""
+    return message.usage_metadata["total_tokens"] or None if message.usage_metadata else None
 
 
 def _ask_again(why: str) -> str:

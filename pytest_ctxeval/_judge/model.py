@@ -68,23 +68,23 @@ def client_of(model: BaseChatModel) -> str:
 
 def explain(error: Exception, *, judge: str, after_s: float) -> JudgeError:
     """Say in our words what went wrong in a model's client; the text of its error is stripped of secrets."""
-    kind, status = type(error).__name__, _status(error)
+    kinds, status = {kind.__name__ for kind in type(error).__mro__}, _status(error)
     told = one_line(redact(str(error)), 400)
-    if kind == "LengthFinishReasonError":
-        return cut_reply(judge, raw=str(getattr(error, "completion", "")))
-    if isinstance(error, TimeoutError) or "Timeout" in kind:
+    if "LengthFinishReasonError" in kinds:
+        return cut_reply(judge, raw=_cut_text(error))
+    if any("Timeout" in kind for kind in kinds):
         return JudgeUnreachableError(f"the judge {judge} did not answer within {after_s:.1f} s")
     if status in (401, 403):
         return JudgeUnreachableError(
             f"the judge {judge} refused the key (HTTP {status}), so judging stops here: {told}", refused=True
         )
-    if status is not None and status < 500 and _TOO_LONG.search(str(error)):
-        return JudgeUnreachableError(f"the prompt is too long for the judge {judge}{_lengths(str(error))}: {told}")
+    if _is_too_long(error):
+        return JudgeUnreachableError(f"the prompt is too long for the judge {judge}{_lengths(_whole(error))}: {told}")
     if status is not None:
         return JudgeUnreachableError(f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}")
-    if "Connect" in kind or isinstance(error, OSError):
+    if kinds & _UNREACHED:
         return JudgeUnreachableError(f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}")
-    return JudgeError(f"the judge {judge} failed with {kind}: {told}")
+    return JudgeError(f"the judge {judge} failed with {type(error).__name__}: {told}")
 
 
 def cut_reply(judge: str, *, raw: str) -> JudgeReplyError:
@@ -100,15 +100,35 @@ def is_refused_form(error: Exception) -> bool:
     status = _status(error)
     if status is None:
         return isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError, Warning))
-    return status in (400, 404, 415, 422, 501) and not _TOO_LONG.search(str(error))
+    return status in (400, 404, 415, 422, 501) and not _is_too_long(error)
 
 
+# By name, since no client is imported here: the SDKs' connection errors, httpx's and Python's own.
+_UNREACHED: Final = frozenset({"APIConnectionError", "ModelConnectionError", "TransportError", "OSError"})
 _TOO_LONG: Final = re.compile(
     r"context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long|too many (?:input )?tokens"
     r"|reduce the length|input is too long|exceeds? the (?:available|maximum|model)",
     re.IGNORECASE,
 )
 _TOKENS: Final = re.compile(r"(\d[\d,]{2,}) (?:input )?tokens|n_prompt_tokens\W+(\d+)|n_ctx\W+(\d+)|\((\d+) tokens\)")
+
+
+def _is_too_long(error: Exception) -> bool:
+    status = _status(error)
+    return status is not None and 400 <= status < 500 and bool(_TOO_LONG.search(_whole(error)))
+
+
+def _whole(error: Exception) -> str:
+    """The error's text and the body that it was made of, which may say more."""
+    return f"{error} {getattr(error, 'body', None) or ''} {getattr(error, 'code', None) or ''}"
+
+
+def _cut_text(error: Exception) -> str:
+    """What there is of a reply, in the error that OpenAI's client raises instead of giving it."""
+    try:
+        return str(error.completion.choices[0].message.content)  # type: ignore[attr-defined]  # by its name it has one
+    except (AttributeError, IndexError):
+        return ""
 
 
 def _lengths(text: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_ctxeval._metrics.prompt import Metric
     from pytest_ctxeval._plugin.item_judge import ItemJudge
 
+
 def assert_context_awareness(case: Batch, *, min: float = 0.8, context: str | None = None) -> Verdict:
     """Assert that the answer of a case keeps to its context: score >= `min`, both 0 to 1.
 

@@ -44,6 +44,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     _check_marker(metafunc.definition, where)
     given = _merged(metafunc.definition)
     if "dataset" not in given:
+        _build_blank(metafunc.definition.nodeid, given)
         return
     if "context_case" not in metafunc.fixturenames:
         raise ConfigError(f"{where}: it names a dataset, so the test must take the fixture context_case")
@@ -54,17 +55,14 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def blank_case(item: pytest.Item) -> ContextCase:
     """Give the case of a test without a dataset: what the marker says, and else its name and file."""
-    from pytest_ctxeval._core.data import ContextCase, build
-
-    given = {name: value for name, value in _merged(item).items() if name not in ("dataset", "samples")}
-    node = item.stash[NODE_ID]
-    named = {"qa_id": node.partition("::")[2].replace("::", ".") or node, "session_id": node.partition("::")[0]}
-    return build(ContextCase, {**named, **given}, where=f"@pytest.mark.ctxeval of {node}")
+    return _build_blank(item.stash[NODE_ID], _merged(item))
 
 
-def planned(item: pytest.Item) -> dict[str, Any]:
+def planned(item: pytest.Item) -> dict[str, Any] | None:
     """Say which case a test is about, before it runs: if its process dies, that is all that is known of it."""
-    case = _parameter(item) or blank_case(item)
+    case = blank_case(item) if "dataset" not in _merged(item) else item.callspec.params["context_case"]  # type: ignore[attr-defined]
+    if not hasattr(case, "session_id"):  # the placeholder of an empty dataset
+        return None
     return {
         "node_id": item.stash[NODE_ID],
         "position": item.stash[POSITION],
@@ -80,9 +78,12 @@ def planned(item: pytest.Item) -> dict[str, Any]:
     }
 
 
-def _parameter(item: pytest.Item) -> ContextCase | None:
-    callspec = getattr(item, "callspec", None)
-    return callspec.params.get("context_case") if callspec is not None and "dataset" in _merged(item) else None
+def _build_blank(node: str, given: dict[str, Any]) -> ContextCase:
+    from pytest_ctxeval._core.data import ContextCase, build
+
+    given = {name: value for name, value in given.items() if name not in ("dataset", "samples")}
+    named = {"qa_id": node.partition("::")[2].replace("::", ".") or node, "session_id": node.partition("::")[0]}
+    return build(ContextCase, {**named, **given}, where=f"@pytest.mark.ctxeval of {node}")
 
 
 def _uses_fixtures(item: pytest.Item) -> bool:
@@ -114,7 +115,11 @@ def _check_marker(item: Any, where: str) -> None:
         for name in marker.kwargs:
             if name not in known:
                 raise ConfigError(f"{where}: unknown argument {name!r}; {nearest(name, known)}")
-    samples = _merged(item).get("samples", 1)
+    merged = _merged(item)
+    for name in _SESSION:
+        if not isinstance(merged.get(name, ""), str):
+            raise ConfigError(f"{where}: {name}={merged[name]!r} is no str")
+    samples = merged.get("samples", 1)
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
         raise ConfigError(f"{where}: samples={samples!r} is not a number of 1 or more")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
@@ -38,15 +39,17 @@ class Bench:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stopped: str | None = None
-        self._models: dict[int, JudgeModel] = {}
+        self._models: dict[int | str, JudgeModel] = {}
         self._exits = ExitStack()
         if settings.record != "off":
             self._exits.enter_context(routed())
 
     def model(self, given: Any) -> JudgeModel:
         """Give the judging model for what a `judge_model` fixture gave, the same one each time."""
-        model = checked_model(given)
-        return self._models.setdefault(id(model), JudgeModel(model, use_structured_output=self.settings.structured))
+        key = given if isinstance(given, str) else id(given)
+        if key not in self._models:
+            self._models[key] = JudgeModel(checked_model(given), use_structured_output=self.settings.structured)
+        return self._models[key]
 
     def close(self) -> None:
         """Take the patch of the transports away."""
@@ -75,6 +78,7 @@ class ItemJudge(Judge):
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
         )
+        self._lock = threading.Lock()
         self._verdicts: dict[tuple[str, str], tuple[Verdict, int]] = {}
 
     def assess(self, metric: Metric | str, case: ContextCase, *, min: float | None = None) -> Verdict:
@@ -84,25 +88,26 @@ class ItemJudge(Judge):
         `CassetteError` where there is nothing to replay: the case is then kept as unscored.
         """
         metric = _metric(metric)
-        results = self._item.stash[RESULTS]
         identity = (metric.name, case.model_dump_json())
-        if identity in self._verdicts:
-            verdict, number = self._verdicts[identity]
+        known = self._verdicts.get(identity)
+        if known is not None:
+            verdict, number = known
             if min is not None:
-                results[number] = _with_bar(results[number], min)
+                self._results[number] = _with_bar(self._results[number], min)
             return verdict
         if self._bench.stopped:
-            results.append(self._unscored(metric, case, min, self._bench.stopped))
+            self._results.append(self._unscored(metric, case, min, self._bench.stopped))
             pytest.skip(f"judging was stopped: {self._bench.stopped}")
         try:
             verdict = super().assess(metric, case)
         except Exception as error:
-            results.append(self._unscored(metric, case, min, one_line(str(error), 300) or type(error).__name__))
+            self._results.append(self._unscored(metric, case, min, one_line(str(error), 300) or type(error).__name__))
             if isinstance(error, JudgeUnreachableError) and error.refused:
                 self._bench.stopped = one_line(str(error), 300)
             raise
-        self._verdicts[identity] = (verdict, len(results))
-        results.append(self._scored(verdict, case, min))
+        with self._lock:  # a test may judge in threads of its own
+            self._verdicts[identity] = (verdict, len(self._results))
+            self._results.append(self._scored(verdict, case, min))
         return verdict
 
     def case_of(self, batch: Batch, *, context: str) -> ContextCase:
@@ -115,8 +120,13 @@ class ItemJudge(Judge):
         if self.tape is not None:
             self.tape.close(finished=self._item.stash.get(FINISHED, False))
 
+    @property
+    def _results(self) -> list[CaseResult]:
+        return self._item.stash[RESULTS]
+
     def _model(self) -> JudgeModel:
-        return self._bench.model(self._request.getfixturevalue("judge_model"))
+        with self._lock:
+            return self._bench.model(self._request.getfixturevalue("judge_model"))
 
     def _scored(self, verdict: Verdict, case: ContextCase, min: float | None) -> CaseResult:
         return CaseResult(

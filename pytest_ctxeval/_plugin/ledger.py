@@ -36,6 +36,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
+        self._crashed: list[str] = []  # tests of which nothing was known when their worker crashed
         self.summary: Summary | None = None
         self.checks: tuple[GateCheck, ...] = ()
         self.stopped = False
@@ -53,9 +54,9 @@ class Ledger:
             entry.results = [_result_from(each) for each in sent["results"]]
             entry.assistant = Calls(**sent["assistant"])
             self.stopped = self.stopped or bool(sent["stopped"])
-        crashed = _is_crash(report)
+        crashed = is_crash(report)
         if entry is None and crashed:
-            entry = self._guessed(report.nodeid)
+            self._crashed.append(report.nodeid)
         if entry is None:
             return
         if str(report.outcome) == "rerun":  # of pytest-rerunfailures
@@ -66,7 +67,8 @@ class Ledger:
     @property
     def results(self) -> list[CaseResult]:
         """Every case of the run, those included that were to be judged and were not."""
-        return [result for node, entry in self._entries.items() for result in self._of(node, entry)]
+        entries = {**dict(self._guessed()), **self._entries}
+        return [result for node, entry in entries.items() for result in self._of(node, entry)]
 
     @property
     def assistant(self) -> Calls:
@@ -93,17 +95,15 @@ class Ledger:
         ]
         return sorted({each.metric for each in session}) or ["context_awareness"]
 
-    def _guessed(self, node: str) -> _Entry | None:
-        """An entry for a test that crashed before it said anything, if it is one of a function that is ours."""
-        function = _function(node)
-        for other, entry in self._entries.items():
-            if _function(other) == function and entry.planned:
-                name = node[len(function) :].strip("[]")
-                found = self._entries[node] = _Entry(
-                    planned={**entry.planned, "node_id": node, "qa_id": name, "weight": None}
-                )
-                return found
-        return None
+    def _guessed(self) -> Iterator[tuple[str, _Entry]]:
+        """Entries for tests that crashed before they said anything, if they are of a function that is ours."""
+        ours = {_function(node): entry.planned for node, entry in self._entries.items() if entry.planned}
+        for node in self._crashed:
+            sibling = ours.get(_function(node))
+            if sibling:
+                qa_id = node.partition("[")[2].removesuffix("]").removeprefix(f"{sibling['session_id']}-") or node
+                planned = {**sibling, "node_id": node, "qa_id": qa_id, "weight": None, "query": "", "assistant": ""}
+                yield node, _Entry(planned=planned, failed="worker crashed")
 
 
 def ledger_of(config: pytest.Config) -> Ledger:
@@ -134,7 +134,7 @@ def _result_from(sent: dict[str, Any]) -> CaseResult:
     return CaseResult(**given)
 
 
-def _is_crash(report: pytest.TestReport) -> bool:
+def is_crash(report: pytest.TestReport) -> bool:
     """Whether pytest-xdist made this report up for the test at which a worker crashed."""
     return str(report.when) == "???"
 

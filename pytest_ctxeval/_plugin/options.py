@@ -77,7 +77,7 @@ OPTIONS: Final = (
     _option("concurrency", "N", "8", "judge calls in flight in one process"),
     _option("timeout", "SECONDS", "120", "how long one judge call may take"),
     _option(
-        "structured", "yes|no", "no",
+        "structured", "YES/NO", "no",
         "ask for the judge's own structured output (JSON schema, else tool calling) before plain text",
     ),
     _option("report", "FILE", "no report", "write the run's results to a .json file", ini="ctxeval_reports", many=True),
@@ -111,7 +111,8 @@ def add_options(parser: pytest.Parser) -> None:
         if option.flag:
             group.addoption(
                 option.flag, dest=f"ctxeval_{option.name}", metavar=option.metavar, default=None,
-                action="append" if option.many else "store", help=f"{option.help} (default: {option.default}; {also})",
+                action="append" if option.many else "store",
+                help=f"{option.help} (default: {option.default}; {also})".replace("%", "%%"),
             )  # fmt: skip
         kind: Literal["linelist", "string"] = "linelist" if option.many else "string"
         parser.addini(option.ini_name, f"{option.help} (default: {option.default})", type=kind, default=None)

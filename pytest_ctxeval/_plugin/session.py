@@ -1,4 +1,4 @@
-"""What the hooks do: for one test, and for the run. Nothing here is imported in a run that does not use the plugin."""
+"""What the hooks do for a whole run, in the process that prints."""
 
 from __future__ import annotations
 
@@ -10,37 +10,14 @@ import pytest
 from pytest_ctxeval._core.gate import GateCheck, check_gates
 from pytest_ctxeval._core.statistics import BayesianMode, FrequentistMode, StatisticalMode
 from pytest_ctxeval._core.summary import summarise
-from pytest_ctxeval._core.verdict import Calls
-from pytest_ctxeval._plugin.collect import planned
-from pytest_ctxeval._plugin.ledger import ATTRIBUTE, ledger_of, to_text
+from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import Settings
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, FINISHED, RESULTS, SENT, SETTINGS
+from pytest_ctxeval._plugin.stash import SETTINGS
 from pytest_ctxeval._report.run_json import run_json
 from pytest_ctxeval._report.terminal import Line, Section, lines
-from pytest_ctxeval.errors import ScoreTooLow
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.summary import Summary
-
-
-def start_attempt(item: pytest.Item) -> None:
-    """Forget what an earlier attempt at this test has judged: the last one counts."""
-    item.stash[RESULTS], item.stash[SENT], item.stash[FINISHED] = [], -1, False
-
-
-def attach_results(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Put on the report what was judged so far, where it says more than the report before."""
-    if call.when == "call":
-        item.stash[FINISHED] = call.excinfo is None or isinstance(call.excinfo.value, ScoreTooLow)
-    results = item.stash.get(RESULTS, [])
-    if call.when != "call" and len(results) == item.stash.get(SENT, -1):
-        return
-    item.stash[SENT] = len(results)
-    counter = item.stash.get(ASSISTANT, None)
-    assistant = counter.calls if counter is not None else Calls()
-    about = planned(item) if call.when == "setup" else None
-    stopped = BENCH in item.config.stash and item.config.stash[BENCH].stopped is not None
-    setattr(report, ATTRIBUTE, to_text(results, assistant=assistant, stopped=stopped, planned=about))
 
 
 def finish_run(session: pytest.Session) -> None:
@@ -93,7 +70,8 @@ def _summary(config: pytest.Config) -> Summary:
     ledger, settings = ledger_of(config), config.stash[SETTINGS]
     if ledger.summary is None:
         ledger.summary = summarise(ledger.results, statistical_mode(settings))
-        ledger.checks = tuple(GateCheck(gate, None, "not checked", "the run was broken off") for gate in settings.gates)
+        why = "nothing was run" if config.option.collectonly else "the run was broken off"
+        ledger.checks = tuple(GateCheck(gate, None, "not checked", why) for gate in settings.gates)
     return ledger.summary
 
 

@@ -42,8 +42,10 @@ def excerpt(text: str, *, near: str) -> str:
         return one_line(text)
     words = {word for word in re.findall(r"\w+", near.lower()) if len(word) > 3 or not word.isascii()}
     low = text.lower()
-    start = max(
-        range(0, len(text) - _EXCERPT + 40, 40), key=lambda at: sum(word in low[at : at + _EXCERPT] for word in words)
-    )
+    hits = {
+        at: sum(word in low[at : at + _EXCERPT] for word in words) for at in range(0, len(text) - _EXCERPT + 40, 40)
+    }
+    best = [at for at, found in hits.items() if found == max(hits.values())]
+    start = best[len(best) // 2]
     end = start + _EXCERPT
     return f"{'... ' if start else ''}{one_line(text[start:end])}{' ...' if end < len(text) else ''}"

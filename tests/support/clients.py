@@ -31,8 +31,7 @@ def chat_groq(server: LLMServer, **settings: Any) -> BaseChatModel:
 def chat_anthropic(server: LLMServer, **settings: Any) -> BaseChatModel:
     from langchain_anthropic import ChatAnthropic
 
-    # Nobody's model: the names of real ones come to warn of their end.
-
+    # Nobody's model: of a real one the client comes to warn that its end is near.
     return ChatAnthropic(**_settings("claude-test", server.url, {"max_tokens": 1024, **settings}))
 
 

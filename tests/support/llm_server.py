@@ -250,7 +250,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         except Exception as error:
             self.server.owner.note_error(error)
-            self._send(500, {"x-should-retry": "false"}, json.dumps({"error": f"the test's server failed: {error!r}"}))
+            told = {"error": {"message": f"the test's own server failed: {error!r}"}}
+            self._send(500, {"x-should-retry": "false", "Content-Type": "application/json"}, json.dumps(told))
 
     def _respond(self) -> None:
         owner = self.server.owner
@@ -364,7 +365,7 @@ class _Protocol:
 
     stream_type = "text/event-stream; charset=utf-8"
     reasoning = "reasoning_content"
-    problems: Mapping[str, _Said] = {
+    problems: dict[str, _Said] = {
         "401": _Said(
             "invalid_request_error",
             "Incorrect API key provided: {key}. You can find your API key at https://platform.openai.com/account/api-keys.",
@@ -476,7 +477,7 @@ class _Groq(_Protocol):
     """OpenAI's protocol with additions."""
 
     reasoning = "reasoning"
-    problems = _Protocol.problems | {  # type: ignore[operator]
+    problems = _Protocol.problems | {
         "401": _Said("invalid_request_error", "Invalid API Key", "invalid_api_key"),
         "429": _Said(
             "tokens",
@@ -517,7 +518,9 @@ class _Groq(_Protocol):
 
 
 class _Anthropic(_Protocol):
-    reasons: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+    """Its own messages, in blocks."""
+
+    reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
     problems = {
         "401": _Said("authentication_error", "invalid x-api-key"),
         "429": _Said(
@@ -604,6 +607,8 @@ class _Anthropic(_Protocol):
 
 
 class _Ollama(_Protocol):
+    """Its own chat, in lines of JSON."""
+
     stream_type = "application/x-ndjson"
     problems = {
         "401": _Said("", "unauthorized"),

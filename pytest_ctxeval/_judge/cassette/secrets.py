@@ -19,7 +19,10 @@ _SHAPES: Final = re.compile(
     r"|\bBearer +[A-Za-z0-9._~+/-]{20,}",
 )
 # A key that the provider has half hidden already ("sk-abc***xyz"): not a find in a file, yet nothing to print.
-_MASKED: Final = re.compile(r"\b(?:sk|gsk|pk|key)[-_][\w-]*\*{2,}[\w*-]*")
+# An organization's id is no secret that opens anything, and still nobody else's business.
+_MASKED: Final = re.compile(
+    r"\b(?:sk|gsk|pk|key)[-_][\w-]*(?:\*{2,}|\.{3})[\w*-]*|[\w-]*\*{3,}[\w*-]*|\borg-[A-Za-z0-9]{8,}\b"
+)
 
 PLACEHOLDER: Final = "ctxeval-placeholder-not-a-key"
 
