@@ -34,3 +34,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """A project of its own, judged by a script: an answer that holds SCORE=0.9 gets 0.9."""
     return Suite(pytester, monkeypatch)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let `pytest -k context` mean the judged tests here too, where names and ids of unit tests hold the word as well."""
+    if config.getoption("keyword") == "context":
+        others = [item for item in items if item.get_closest_marker("ctxeval") is None]
+        items[:] = [item for item in items if item.get_closest_marker("ctxeval") is not None]
+        config.hook.pytest_deselected(items=others)

@@ -145,7 +145,9 @@ def test_the_order_of_the_cases_never_changes_the_posterior(cases: list[tuple[fl
 def test_a_case_that_weighs_nothing_changes_no_posterior(cases: list[tuple[float, float]], score: float) -> None:
     scores, weights = (list(column) for column in zip(*cases, strict=True))
 
-    assert interval(QUICK, [*scores, score], [*weights, 0.0]) == pytest.approx(interval(QUICK, scores, weights), abs=1e-12)
+    assert interval(QUICK, [*scores, score], [*weights, 0.0]) == pytest.approx(
+        interval(QUICK, scores, weights), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("method", ["posterior", "bootstrap"])
