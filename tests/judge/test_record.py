@@ -269,8 +269,9 @@ def test_the_same_answer_recorded_again_changes_no_byte_and_writes_nothing(serve
         [Fault(status=429, headers={"retry-after": "0"}), Fault(status=429, headers={"retry-after": "0"})],
         [Fault(status=500)],
         [Fault("drop")],
+        [Fault("cut")],
     ],
-    ids=["429 429", "500", "drop"],
+    ids=["429 429", "500", "drop", "cut"],
 )
 def test_only_the_good_exchange_is_kept(server: LLMServer, bench: Bench, faults: list[Fault]) -> None:
     server.fail(*faults)

@@ -116,6 +116,35 @@ def test_the_assistants_own_calls_are_on_the_same_cassette(
     assert "assistant 1 replayed, 0 recorded, 0 live" in section(recorded.run(record="none"))
 
 
+def test_an_assistant_may_ask_many_things_at_once(
+    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer = lambda prompt, _: f"answer to {prompt}"
+    recorded.module(
+        """
+        import asyncio
+        from conftest import model
+
+        def test_it(ctxeval_cassette):
+            asked = [f"question {n}" for n in range(8)]
+            async def gathered():
+                return await asyncio.gather(*(model().ainvoke(each) for each in asked))
+            with ctxeval_cassette:
+                answers = [each.text for each in asyncio.run(gathered())]
+            assert answers == [f"answer to {each}" for each in asked]
+            with ctxeval_cassette:
+                assert [each.text for each in model().batch(asked)] == answers
+            with ctxeval_cassette:
+                streamed = "".join(part.text for part in model().stream("streamed"))
+            assert streamed == "answer to streamed"
+        """
+    )
+    recorded.run(record="once").assert_outcomes(passed=1)
+    assert len(server.requests) == 9
+    replaying(monkeypatch)
+    recorded.run(record="none").assert_outcomes(passed=1)
+
+
 def test_an_assistant_that_is_not_recorded_is_a_miss_and_no_client_error(recorded: Suite, server: LLMServer) -> None:
     recorded.module(ASSISTED)
     told = recorded.run(record="none").stdout.str()
