@@ -22,6 +22,7 @@ from statistics import median
 import httpx2
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from pytest_ctxeval import CONTEXT_AWARENESS, ContextCase
 from pytest_ctxeval._judge.cassette.file import Recording, dump
@@ -58,7 +59,8 @@ def answer(request: httpx2.Request) -> httpx2.Response:
 
 def client() -> ChatOpenAI:
     http = httpx2.Client(transport=httpx2.MockTransport(answer))
-    return ChatOpenAI(model="gpt-4o-mini", temperature=0.0, api_key="nobody's", max_retries=0, http_client=http)
+    key = SecretStr("nobody's")
+    return ChatOpenAI(model="gpt-4o-mini", temperature=0.0, api_key=key, max_retries=0, http_client=http)
 
 
 def ask(model: ChatOpenAI) -> None:

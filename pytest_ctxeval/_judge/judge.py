@@ -47,6 +47,7 @@ class JudgeModel:
     def __init__(self, model: BaseChatModel, *, use_structured_output: bool = False) -> None:
         self.model = model
         self.name = model_name(model)
+        self.client = client_of(model)
         self._steps: tuple[str, ...] = _STEPS if use_structured_output else (_TEXT,)
         self._lock = threading.Lock()
 
@@ -156,7 +157,7 @@ class Judge:
             yield
             return
         install()
-        self.tape.judge, self.tape.client = judge.name, client_of(judge.model)
+        self.tape.judge, self.tape.client = judge.name, judge.client
         with placeholder_keys():
             yield
 

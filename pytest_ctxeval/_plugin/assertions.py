@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_ctxeval._plugin.stash import JUDGE, RUNNING
-from pytest_ctxeval.errors import ConfigError, CtxEvalError, ScoreTooLow
+from pytest_ctxeval.errors import ConfigError, ScoreTooLow
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.data import Batch
@@ -49,10 +49,7 @@ def _assert_score(metric: Metric, batch: Any, *, min: float, context: str | None
         raise ConfigError(f"{helper}: a Batch has no context of its own; give it with context=")
     else:
         case = judge.case_of(batch, context=context)
-    try:
-        verdict = judge.assess(metric, case, min=min)
-    except CtxEvalError as error:
-        raise error.with_traceback(None) from None  # the way through the judge says nothing to the reader
+    verdict = judge.assess(metric, case, min=min)
     if not reaches(verdict.score, min):
         raise ScoreTooLow(failure_text(verdict, case, min=min, band=band(verdict.score)), verdict=verdict, min=min)
     return verdict

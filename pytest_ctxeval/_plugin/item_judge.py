@@ -28,7 +28,7 @@ from pytest_ctxeval._metrics.prompt import Metric
 from pytest_ctxeval._plugin import collect
 from pytest_ctxeval._plugin.options import Settings
 from pytest_ctxeval._plugin.stash import BENCH, FINISHED, NODE_ID, POSITION, RESULTS, SETTINGS
-from pytest_ctxeval.errors import CassetteError, ConfigError, JudgeUnreachableError
+from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, JudgeUnreachableError
 
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS,)}
 
@@ -87,6 +87,7 @@ class ItemJudge(Judge):
         Raises `ConfigError` where the case lacks what the metric needs, `JudgeError` where the judge fails and
         `CassetteError` where there is nothing to replay: the case is then kept as unscored.
         """
+        __tracebackhide__ = True
         metric = _metric(metric)
         identity = (metric.name, case.model_dump_json())
         known = self._verdicts.get(identity)
@@ -104,6 +105,8 @@ class ItemJudge(Judge):
             self._results.append(self._unscored(metric, case, min, one_line(str(error), 300) or type(error).__name__))
             if isinstance(error, JudgeUnreachableError) and error.refused:
                 self._bench.stopped = one_line(str(error), 300)
+            if isinstance(error, CtxEvalError):
+                raise error.with_traceback(None) from None  # the way through the judge says nothing to the reader
             raise
         with self._lock:  # a test may judge in threads of its own
             self._verdicts[identity] = (verdict, len(self._results))
@@ -179,6 +182,7 @@ class AssistantCassette:
 
     def __enter__(self) -> None:
         """Record or replay what is asked over HTTP in the block."""
+        __tracebackhide__ = True
         if self._tape is None:
             return
         install()
@@ -189,6 +193,7 @@ class AssistantCassette:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Keep what was recorded. Raises `CassetteMissError` where something was asked that is not recorded."""
+        __tracebackhide__ = True
         if self._tape is None:
             return
         stack, call = self._open.pop()
