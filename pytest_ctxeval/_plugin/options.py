@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import pytest
 
@@ -26,8 +25,7 @@ _CI: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One row of the table. `flag` is None for what stands in the ini file alone; `many` may be given again."""
 
     name: str
@@ -87,8 +85,7 @@ OPTIONS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What a run was asked to do."""
 
     record: RecordMode
@@ -145,8 +142,7 @@ def on_ci(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name, "").strip().lower() not in ("", "0", "false", "no") for name in _CI)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(NamedTuple):
     """What was given for an option, and where."""
 
     values: tuple[str, ...]

@@ -4,7 +4,9 @@ import gzip
 import json
 import zlib
 
+import brotli
 import pytest
+import zstandard
 
 from pytest_ctxeval._judge.cassette.key import canonical, request_key, without_secrets
 from pytest_ctxeval._judge.cassette.secrets import find_secret, redact
@@ -85,10 +87,10 @@ def test_a_compressed_answer_is_kept_as_text(compress) -> None:  # type: ignore[
     assert made.headers == {"content-type": ["application/json"]}
 
 
-def test_zstandard_is_kept_as_text() -> None:
-    zstandard = pytest.importorskip("zstandard")
-    made = trimmed(zstandard.ZstdCompressor().compress(b"plain"), headers={"content-encoding": ["zstd"]})
-    assert made.answer == "plain"
+def test_zstandard_and_brotli_are_kept_as_text() -> None:
+    zstd = zstandard.ZstdCompressor().compress(b"plain")
+    assert trimmed(zstd, headers={"content-encoding": ["zstd"]}).answer == "plain"
+    assert trimmed(brotli.compress(b"plain"), headers={"content-encoding": ["br"]}).answer == "plain"
 
 
 def test_what_cannot_be_decompressed_is_kept_as_it_is() -> None:
