@@ -75,7 +75,6 @@ class Tape:
         self._read = False
         self._by_key: dict[str, Interaction] = {}
         self._new: dict[str, Interaction] = {}
-        self.calls = Calls()
 
     @property
     def old(self) -> Recording | None:
@@ -115,9 +114,7 @@ class Tape:
         """Keep the good exchanges of a call that succeeded, and count them."""
         good = {made.key: made for made in call.recorded if made.is_good}
         self._new.update(good)
-        counted = Calls(replayed=call.replayed, recorded=len(good))
-        self.calls += counted
-        return counted
+        return Calls(replayed=call.replayed, recorded=len(good))
 
     def close(self, *, finished: bool) -> None:
         """Write what was recorded. `finished` says that the test ran to its end, so that nothing is missing.
