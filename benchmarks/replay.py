@@ -1,6 +1,6 @@
 """What one replayed judge call costs beside the same client answered from memory, in CPU time of the process.
 
-    python benchmarks/replay.py [calls]
+    python benchmarks/replay.py [rounds]
 
 All are called in turn, and medians are compared: `client` is ChatOpenAI over a transport that answers from memory,
 with no call of ours active; `replayed` is `Judge.assess` with the same client on a cassette of so many interactions.
