@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_ctxeval._core.data import ContextCase
-from pytest_ctxeval._metrics.prompt import Clauses, Metric, Prompt, Scored, ask_for_json, enclose
+from pytest_ctxeval._metrics.prompt import Clauses, Metric, Prompt, Scored, ask_for_json, check_sendable, enclose
 from pytest_ctxeval.errors import ConfigError
 
 
@@ -82,6 +82,8 @@ def _prompts(case: ContextCase, clauses: Clauses | None) -> tuple[Prompt, ...]:
         parts.append(("reference answer", case.ground_truth_assistant))
     if case.observation:
         parts.append(("observation", case.observation))
+    for name, text in parts:
+        check_sendable(text, f"case {case.qa_id!r}: the {name}")
     example = f'{{"insight": "<the reason, in {_word(case.language)}>", "score": <a number from 0.0 to 1.0>}}'
     user = "\n\n".join(
         [

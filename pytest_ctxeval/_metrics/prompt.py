@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from pytest_ctxeval._core.data import ContextCase
 from pytest_ctxeval._core.verdict import Statement
+from pytest_ctxeval.errors import ConfigError
 
 
 class Clauses(NamedTuple):
@@ -66,6 +67,17 @@ def enclose(name: str, text: str) -> str:
     """Put `text` between boundary lines that it cannot contain: their token is a hash of the text itself."""
     token = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"<<<{name} {token}>>>\n{text}\n<<<end of {name} {token}>>>"
+
+
+def check_sendable(text: str, what: str) -> None:
+    """Raise `ConfigError` for text that no request can carry: half of a surrogate pair has no form in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{what} holds {text[error.start]!r} at position {error.start}, half of a surrogate pair, which cannot be "
+            "sent"
+        ) from None
 
 
 def ask_for_json(example: str, clauses: Clauses | None) -> str:

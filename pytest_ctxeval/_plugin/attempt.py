@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pytest_ctxeval._core.verdict import Calls
-from pytest_ctxeval._plugin.collect import planned
+from pytest_ctxeval._plugin.collect import check_item, planned
 from pytest_ctxeval._plugin.ledger import ATTRIBUTE, to_text
 from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, FINISHED, RESULTS, SENT
 from pytest_ctxeval.errors import ScoreTooLow
 
 
 def start_attempt(item: pytest.Item) -> None:
-    """Forget what an earlier attempt at this test has judged: the last one counts."""
+    """Forget what an earlier attempt at this test has judged: the last one counts. Raises `ConfigError`."""
     item.stash[RESULTS], item.stash[SENT], item.stash[FINISHED] = [], -1, False
+    check_item(item)
 
 
 def attach_results(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

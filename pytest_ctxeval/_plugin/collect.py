@@ -58,10 +58,27 @@ def blank_case(item: pytest.Item) -> ContextCase:
     return _build_blank(item.stash[NODE_ID], _merged(item))
 
 
+def check_item(item: pytest.Item) -> None:
+    """Check the marker of a test that pytest never parametrises: a method of a `unittest.TestCase`."""
+    if hasattr(item, "callspec"):
+        return
+    where = f"@pytest.mark.ctxeval of {item.stash[NODE_ID]}"
+    _check_marker(item, where)
+    if "dataset" in _merged(item):
+        raise ConfigError(f"{where}: a dataset needs a test function that takes the fixture context_case")
+
+
 def planned(item: pytest.Item) -> dict[str, Any] | None:
-    """Say which case a test is about, before it runs: if its process dies, that is all that is known of it."""
-    case = blank_case(item) if "dataset" not in _merged(item) else item.callspec.params["context_case"]  # type: ignore[attr-defined]
-    if not hasattr(case, "session_id"):  # the placeholder of an empty dataset
+    """Say which case a test is about, before it runs: if its process dies, that is all that is known of it.
+
+    None where that cannot be said: of a wrong marker, or of the placeholder of an empty dataset.
+    """
+    callspec = getattr(item, "callspec", None)
+    try:
+        case = callspec.params["context_case"] if callspec and "dataset" in _merged(item) else blank_case(item)
+    except ConfigError:
+        return None
+    if not hasattr(case, "session_id"):
         return None
     return {
         "node_id": item.stash[NODE_ID],

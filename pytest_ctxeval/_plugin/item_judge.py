@@ -89,7 +89,7 @@ class ItemJudge(Judge):
         """
         __tracebackhide__ = True
         metric = _metric(metric)
-        identity = (metric.name, case.model_dump_json())
+        identity = (metric.name, repr(case))
         known = self._verdicts.get(identity)
         if known is not None:
             verdict, number = known
@@ -129,7 +129,14 @@ class ItemJudge(Judge):
 
     def _model(self) -> JudgeModel:
         with self._lock:
-            return self._bench.model(self._request.getfixturevalue("judge_model"))
+            try:
+                given = self._request.getfixturevalue("judge_model")
+            except pytest.fail.Exception as error:
+                raise ConfigError(
+                    "judge_model could not be set up; where it has params, the test must name it among its arguments: "
+                    f"{one_line(str(error), 200)}"
+                ) from None
+            return self._bench.model(given)
 
     def _scored(self, verdict: Verdict, case: ContextCase, min: float | None) -> CaseResult:
         return CaseResult(

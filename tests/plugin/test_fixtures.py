@@ -387,3 +387,62 @@ def test_what_the_judge_and_the_data_say_is_made_harmless(suite: Suite) -> None:
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert not [line for line in told.splitlines() if line.lstrip().startswith("::")]
+
+
+def test_a_method_of_a_test_case_is_judged_and_its_wrong_marker_breaks_it_alone(suite: Suite) -> None:
+    result = outcomes(
+        suite,
+        """
+        import unittest
+        import pytest
+        from pytest_ctxeval import Batch, assert_context_awareness
+
+        class TestIt(unittest.TestCase):
+            @pytest.mark.ctxeval(session_id="s")
+            def test_good(self):
+                assert_context_awareness(Batch(qa_id="q", query="Q", assistant="SCORE=0.9"), context="C")
+
+            @pytest.mark.ctxeval(dataset="x.json")
+            def test_with_a_dataset(self): pass
+
+            @pytest.mark.ctxeval(samples="x")
+            def test_with_odd_samples(self): pass
+        """,
+        passed=1,
+        errors=2,
+    )
+    told = result.stdout.str()
+    assert "test_with_a_dataset: a dataset needs a test function that takes the fixture context_case" in told
+    assert "samples='x' is not a number of 1 or more" in told
+    assert "  0.90  " in section(result)
+
+
+def test_two_judges_are_two_runs_of_a_test_that_names_them(suite: Suite) -> None:
+    conftest = (suite.path / "conftest.py").read_text(encoding="utf-8")
+    suite.pytester.makeconftest(
+        conftest.replace(
+            '@pytest.fixture(scope="session")\ndef judge_model():',
+            '@pytest.fixture(params=["a", "b"])\ndef judge_model(request):',
+        ).replace("ScriptedJudge()", "ScriptedJudge(model_name=request.param)")
+    )
+    result = outcomes(
+        suite,
+        """
+        import pytest
+        from pytest_ctxeval import assert_context_awareness
+
+        pytestmark = pytest.mark.ctxeval(context="C", query="Q", assistant="SCORE=0.9")
+
+        def test_named(context_case, judge_model):
+            assert assert_context_awareness(context_case).judge == judge_model.model_name
+
+        def test_not_named(context_case):
+            assert_context_awareness(context_case)
+        """,
+        passed=2,
+        failed=1,
+    )
+    assert (
+        "ConfigError: judge_model could not be set up; where it has params, the test must name it"
+        in result.stdout.str()
+    )
