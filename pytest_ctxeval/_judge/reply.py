@@ -13,8 +13,9 @@ from pydantic import BaseModel, ValidationError
 from pytest_ctxeval._metrics.prompt import Clauses, Prompt
 
 _CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
-_THINKING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_STARTS: Final = 2_000  # a reply with more opening braces than that is no verdict
+_THINKING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_START: Final = re.compile(r"[{\[]")
+_OPENING: Final = re.compile(r"\{\s*\"|\[\s*[{\[]")  # what can only be meant as JSON
 
 
 class UnreadableReplyError(ValueError):
@@ -62,7 +63,7 @@ def _texts(blocks: Sequence[Any]) -> Iterator[str]:
 
 def _candidates(text: str, clauses: Clauses) -> Iterator[str]:
     yield from reversed(list(_between(text, clauses)))
-    yield from reversed(list(_objects(text)))
+    yield from reversed(_objects(text))
 
 
 def _between(text: str, clauses: Clauses) -> Iterator[str]:
@@ -77,20 +78,31 @@ def _between(text: str, clauses: Clauses) -> Iterator[str]:
         at = text.find(clauses.bos, end + len(clauses.eos))
 
 
-def _objects(text: str) -> Iterator[str]:
-    """Every top-level JSON object in the text."""
+def _objects(text: str) -> list[str]:
+    """Every top-level JSON object in the text; none where something begins as JSON and is broken.
+
+    What stands inside broken JSON may be a quotation of the answer under test.
+    """
     decoder = json.JSONDecoder()
-    at = text.find("{")
-    for _ in range(_STARTS):
-        if at < 0:
-            return
+    objects: list[str] = []
+    at = _next_start(text, 0)
+    while at >= 0:
         try:
-            _, end = decoder.raw_decode(text, at)
+            found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
+            if _OPENING.match(text, at):
+                return []
             end = at + 1
         else:
-            yield text[at:end]
-        at = text.find("{", end)
+            if isinstance(found, dict):
+                objects.append(text[at:end])
+        at = _next_start(text, end)
+    return objects
+
+
+def _next_start(text: str, at: int) -> int:
+    found = _START.search(text, at)
+    return found.start() if found else -1
 
 
 def _validated(candidate: str, prompt: Prompt) -> BaseModel:
