@@ -10,6 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ValidationError
 
+from pytest_ctxeval._core.strict_json import no_constant, no_duplicates
 from pytest_ctxeval._metrics.prompt import Clauses, Prompt
 
 _CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
@@ -107,7 +108,7 @@ def _next_start(text: str, at: int) -> int:
 
 def _validated(candidate: str, prompt: Prompt) -> BaseModel:
     try:
-        found = json.loads(candidate, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        found = json.loads(candidate, object_pairs_hook=no_duplicates, parse_constant=no_constant)
     except RecursionError:
         raise UnreadableReplyError("its JSON is nested too deeply") from None
     except ValueError as error:
@@ -130,15 +131,3 @@ def _told(problem: Any) -> str:
     given = repr(problem["input"])
     given = given if len(given) <= 60 else given[:57] + "..."
     return f"{path}: {problem['msg'].lower()}, not {given}"
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} stands there twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number in JSON")

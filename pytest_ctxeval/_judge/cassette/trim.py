@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
-import math
 import re
 import zlib
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
 from pytest_ctxeval._judge.cassette.key import request_key, without_secrets
 
 _KEPT_HEADERS: Final = ("content-type", "retry-after")
@@ -246,27 +246,9 @@ def _as_json(text: str, change: Any, *, indent: int | None = 2) -> str | None:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite)
         laid_out = json.dumps(change(value), indent=indent, ensure_ascii=False)
         laid_out.encode()  # a lone surrogate cannot stand as itself
     except (ValueError, RecursionError):
         return None
     return laid_out
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
