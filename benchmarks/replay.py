@@ -29,7 +29,8 @@ from pytest_ctxeval import CONTEXT_AWARENESS, ContextCase
 from pytest_ctxeval._judge.cassette.file import Recording, dump
 from pytest_ctxeval._judge.cassette.tape import Tape
 from pytest_ctxeval._judge.cassette.trim import Interaction, pretty
-from pytest_ctxeval._judge.judge import Judge, JudgeModel
+from pytest_ctxeval._judge.form import JudgeModel
+from pytest_ctxeval._judge.judge import Judge
 
 SIZES = (1, 1_000, 10_000)
 TARGET_RATIO, TARGET_EXPONENT = 1.5, 0.1

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from pytest_ctxeval._core.data import ContextCase
-    from pytest_ctxeval._plugin.item_judge import AssistantCassette, ItemJudge
+    from pytest_ctxeval._plugin.assistant import AssistantCassette
+    from pytest_ctxeval._plugin.item_judge import ItemJudge
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,12 +73,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let the assertion helpers know which test is running."""
+    """Let the assertion helpers know which test is running, and the process that prints what it will be about."""
     if NODE_ID not in item.stash:
         return (yield)
+    from pytest_ctxeval._plugin import attempt
+
     RUNNING.append(item)
     try:
+        if hasattr(item.config, "workerinput"):
+            attempt.announce(item)
         return (yield)
+    except (KeyboardInterrupt, pytest.exit.Exception):
+        attempt.keep_unreported(item)
+        raise
     finally:
         RUNNING.remove(item)
 
@@ -116,8 +124,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a report carries, in this process or from a worker."""
-        if LEDGER not in self._config.stash and not hasattr(report, "ctxeval") and str(report.when) != "???":
-            return  # a test of others, and none of ours so far; "???" is a test at which a worker of xdist crashed
+        if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
+            return  # a test of others, and none of ours so far
         from pytest_ctxeval._plugin.ledger import ledger_of
 
         ledger_of(self._config).record(report)
@@ -171,6 +179,8 @@ def judge(request: pytest.FixtureRequest) -> Generator[ItemJudge]:
     """The judge of this test: `judge.assess("context_awareness", case)` gives the verdict without asserting."""
     from pytest_ctxeval._plugin.item_judge import ItemJudge
 
+    __tracebackhide__ = True
+    collect.check_marked(request.node)
     item_judge = request.node.stash[JUDGE] = ItemJudge(request)
     yield item_judge
     item_judge.close()
@@ -187,7 +197,7 @@ def context_case(request: pytest.FixtureRequest, judge: ItemJudge) -> ContextCas
 @pytest.fixture
 def ctxeval_cassette(request: pytest.FixtureRequest, judge: ItemJudge) -> AssistantCassette:
     """`with ctxeval_cassette:` puts the assistant's own model calls on the cassette of this test."""
-    from pytest_ctxeval._plugin.item_judge import AssistantCassette
+    from pytest_ctxeval._plugin.assistant import AssistantCassette
 
-    cassette = request.node.stash[ASSISTANT] = AssistantCassette(judge)
+    cassette = request.node.stash[ASSISTANT] = AssistantCassette(judge.tape)
     return cassette

@@ -146,6 +146,6 @@ def _share(text: str, bar: str, example: str) -> float:
 
 def _count(text: str, bar: str) -> int:
     bar = bar.strip()
-    if not (bar.isascii() and bar.isdecimal()):
+    if not (bar.isascii() and bar.isdecimal() and len(bar) <= 9):
         raise ConfigError(f"{text!r}: {bar!r} is not a number of cases; use an integer from 0, as unscored:0")
     return int(bar)

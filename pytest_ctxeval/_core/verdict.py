@@ -21,6 +21,18 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What was spent: exchanges, and tokens, None where the model does not tell."""
+
+    calls: Calls = Calls()
+    tokens: int | None = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        known = self.tokens is not None and other.tokens is not None
+        return Cost(self.calls + other.calls, (self.tokens or 0) + (other.tokens or 0) if known else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement found in a retrieved chunk (numbered from 1) and whether it is relevant to the query."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
-from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._core.text import harmless, one_line
 from pytest_ctxeval._judge.cassette.secrets import redact
 from pytest_ctxeval._judge.provider import PROVIDERS, parse_judge
 from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnreachableError
@@ -66,8 +66,11 @@ def client_of(model: BaseChatModel) -> str:
         return package
 
 
-def explain(error: Exception, *, judge: str, after_s: float) -> JudgeError:
-    """Say in our words what went wrong in a model's client; the text of its error is stripped of secrets."""
+def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -> JudgeError:
+    """Say in our words what went wrong in a model's client; the text of its error is stripped of secrets.
+
+    `answer` is what the server had answered with before, where that was no error.
+    """
     kinds, status = {kind.__name__ for kind in type(error).__mro__}, _status(error)
     told = one_line(redact(str(error)), 400)
     if "LengthFinishReasonError" in kinds:
@@ -84,6 +87,12 @@ def explain(error: Exception, *, judge: str, after_s: float) -> JudgeError:
         return JudgeUnreachableError(f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}")
     if kinds & _UNREACHED:
         return JudgeUnreachableError(f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}")
+    if answer and isinstance(error, (ValueError, TypeError, AttributeError, LookupError)):
+        return JudgeReplyError(
+            f"the judge {judge} answered with something that its client cannot read ({type(error).__name__}):\n\n"
+            f"{harmless(redact(answer))[:2000]}",
+            raw=answer,
+        )
     return JudgeError(f"the judge {judge} failed with {type(error).__name__}: {told}")
 
 
@@ -95,12 +104,16 @@ def cut_reply(judge: str, *, raw: str) -> JudgeReplyError:
     )
 
 
-def is_refused_form(error: Exception) -> bool:
-    """Whether a server or client refused the form that was asked for, rather than the question."""
+def is_refused_form(error: Exception, *, asked: bool) -> bool:
+    """Whether a server or client refused the form that was asked for, rather than the question.
+
+    `asked` says that a request had been made: a client that refuses a form does so before, unless it warns of it.
+    """
     status = _status(error)
     if status is None:
-        return isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError, Warning))
-    return status in (400, 404, 415, 422, 501) and not _is_too_long(error)
+        known = isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError))
+        return isinstance(error, Warning) or (known and not asked)
+    return status in (400, 415, 422, 501) and not _is_too_long(error)
 
 
 # By name, since no client is imported here: the SDKs' connection errors, httpx's and Python's own.

@@ -31,6 +31,7 @@ def _assert_score(metric: Metric, batch: Any, *, min: float, context: str | None
     __tracebackhide__ = True
     from pytest_ctxeval._core.data import Batch, ContextCase
     from pytest_ctxeval._core.verdict import reaches
+    from pytest_ctxeval._judge.cassette.secrets import redacted
     from pytest_ctxeval._metrics.context_awareness import band
     from pytest_ctxeval._report.failure import failure_text
 
@@ -51,7 +52,8 @@ def _assert_score(metric: Metric, batch: Any, *, min: float, context: str | None
         case = judge.case_of(batch, context=context)
     verdict = judge.assess(metric, case, min=min)
     if not reaches(verdict.score, min):
-        raise ScoreTooLow(failure_text(verdict, case, min=min, band=band(verdict.score)), verdict=verdict, min=min)
+        text = redacted(failure_text(verdict, case, min=min, band=band(verdict.score)))
+        raise ScoreTooLow(text, verdict=verdict, min=min)
     return verdict
 
 

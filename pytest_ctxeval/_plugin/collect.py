@@ -32,7 +32,7 @@ def mark_item(item: pytest.Item) -> None:
         item.add_marker("ctxeval")
     names = getattr(item, "fixturenames", None)
     if isinstance(names, list) and "judge" not in names:
-        names.append("judge")
+        names.insert(0, "judge")  # the first one up is the last one down: fixtures of the test may judge as they end
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -53,18 +53,25 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("context_case", cases, indirect=True, ids=ids)
 
 
+def check_marked(item: pytest.Item) -> None:
+    """Raise `ConfigError` for a test that asks for a fixture of ours only while it runs."""
+    if NODE_ID not in item.stash:
+        raise ConfigError(
+            f"{item.nodeid} asks for a fixture of pytest-ctxeval by request.getfixturevalue, so it was not known to be "
+            "judged; mark it with @pytest.mark.ctxeval, or take the fixture as an argument"
+        )
+
+
 def blank_case(item: pytest.Item) -> ContextCase:
     """Give the case of a test without a dataset: what the marker says, and else its name and file."""
     return _build_blank(item.stash[NODE_ID], _merged(item))
 
 
 def check_item(item: pytest.Item) -> None:
-    """Check the marker of a test that pytest never parametrises: a method of a `unittest.TestCase`."""
-    if hasattr(item, "callspec"):
-        return
+    """Check what is seen of a marker only now: on a parameter, or on a method of a `unittest.TestCase`."""
     where = f"@pytest.mark.ctxeval of {item.stash[NODE_ID]}"
     _check_marker(item, where)
-    if "dataset" in _merged(item):
+    if "dataset" in _merged(item) and not _is_given(item):
         raise ConfigError(f"{where}: a dataset needs a test function that takes the fixture context_case")
 
 
@@ -73,9 +80,8 @@ def planned(item: pytest.Item) -> dict[str, Any] | None:
 
     None where that cannot be said: of a wrong marker, or of the placeholder of an empty dataset.
     """
-    callspec = getattr(item, "callspec", None)
     try:
-        case = callspec.params["context_case"] if callspec and "dataset" in _merged(item) else blank_case(item)
+        case = item.callspec.params["context_case"] if _is_given(item) else blank_case(item)  # type: ignore[attr-defined]
     except ConfigError:
         return None
     if not hasattr(case, "session_id"):
@@ -93,6 +99,12 @@ def planned(item: pytest.Item) -> dict[str, Any] | None:
         "ground_truth_assistant": case.ground_truth_assistant,
         "language": case.language,
     }
+
+
+def _is_given(item: pytest.Item) -> bool:
+    """Whether the case is one of a dataset."""
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and "context_case" in callspec.params
 
 
 def _build_blank(node: str, given: dict[str, Any]) -> ContextCase:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 
 from pytest_ctxeval._core.data import Batch, ContextCase
 from pytest_ctxeval._core.text import nearest, one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult, Verdict
-from pytest_ctxeval._judge.cassette.miss import keyless_error, miss_error
-from pytest_ctxeval._judge.cassette.tape import Call, Tape
-from pytest_ctxeval._judge.cassette.transport import install, routed
-from pytest_ctxeval._judge.judge import Judge, JudgeModel
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Verdict
+from pytest_ctxeval._judge.cassette.transport import routed
+from pytest_ctxeval._judge.form import JudgeModel
+from pytest_ctxeval._judge.judge import Judge
 from pytest_ctxeval._judge.model import checked_model, model_from_name
-from pytest_ctxeval._judge.placeholder import placeholder_keys
 from pytest_ctxeval._judge.provider import NO_JUDGE
 from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
 from pytest_ctxeval._metrics.prompt import Metric
 from pytest_ctxeval._plugin import collect
+from pytest_ctxeval._plugin.cassettes import tape_of
 from pytest_ctxeval._plugin.options import Settings
-from pytest_ctxeval._plugin.stash import BENCH, FINISHED, NODE_ID, POSITION, RESULTS, SETTINGS
+from pytest_ctxeval._plugin.stash import BENCH, ENDING, NODE_ID, POSITION, RESULTS, SENT, SETTINGS
 from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, JudgeUnreachableError
 
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS,)}
@@ -38,7 +34,8 @@ class Bench:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stopped: str | None = None
+        self.stopped = ""  # why, once the judge has refused the key
+        self._stopped_by: pytest.Item | None = None
         self._models: dict[int | str, JudgeModel] = {}
         self._exits = ExitStack()
         if settings.record != "off":
@@ -50,6 +47,17 @@ class Bench:
         if key not in self._models:
             self._models[key] = JudgeModel(checked_model(given), use_structured_output=self.settings.structured)
         return self._models[key]
+
+    def stop(self, why: str, item: pytest.Item) -> None:
+        """Judge nothing more in this process."""
+        self.stopped, self._stopped_by = why, item
+
+    def refuse(self, item: pytest.Item) -> NoReturn:
+        """End a test that was to be judged after the stop: it is skipped. One that is run again says why once more."""
+        __tracebackhide__ = True
+        if item is self._stopped_by:
+            raise JudgeUnreachableError(self.stopped, refused=True)
+        pytest.skip(f"judging was stopped: {self.stopped}")
 
     def close(self) -> None:
         """Take the patch of the transports away."""
@@ -73,13 +81,14 @@ class ItemJudge(Judge):
         settings = self._bench.settings
         super().__init__(
             self._model,
-            tape=_tape(self._item, settings),
+            tape=tape_of(self._item, settings),
             samples=samples_of(self._item, settings),
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
         )
         self._lock = threading.Lock()
-        self._verdicts: dict[tuple[str, str], tuple[Verdict, int]] = {}
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._places: dict[tuple[str, str], int] = {}  # of results, by metric and case
 
     def assess(self, metric: Metric | str, case: ContextCase, *, min: float | None = None) -> Verdict:
         """Judge a case by a metric (or its name), and keep the result; `min` is the bar of an assertion, 0 to 1.
@@ -89,28 +98,26 @@ class ItemJudge(Judge):
         """
         __tracebackhide__ = True
         metric = _metric(metric)
+        if not isinstance(case, ContextCase):
+            raise ConfigError(
+                f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
+                "context_case(query=..., assistant=...)"
+            )
         identity = (metric.name, repr(case))
         known = self._verdicts.get(identity)
         if known is not None:
-            verdict, number = known
-            if min is not None:
-                self._results[number] = _with_bar(self._results[number], min)
-            return verdict
+            self._raise_bar(identity, min)
+            return known
         if self._bench.stopped:
-            self._results.append(self._unscored(metric, case, min, self._bench.stopped))
-            pytest.skip(f"judging was stopped: {self._bench.stopped}")
-        try:
-            verdict = super().assess(metric, case)
-        except Exception as error:
-            self._results.append(self._unscored(metric, case, min, one_line(str(error), 300) or type(error).__name__))
-            if isinstance(error, JudgeUnreachableError) and error.refused:
-                self._bench.stopped = one_line(str(error), 300)
-            if isinstance(error, CtxEvalError):
-                raise error.with_traceback(None) from None  # the way through the judge says nothing to the reader
-            raise
-        with self._lock:  # a test may judge in threads of its own
-            self._verdicts[identity] = (verdict, len(self._results))
-            self._results.append(self._scored(verdict, case, min))
+            self._keep(identity, self._unscored(metric, case, min, self._bench.stopped))
+            self._bench.refuse(self._item)
+        judged = self.attempt(metric, case)
+        if judged.verdict is None:
+            self._fail(identity, self._unscored(metric, case, min, _why(judged.error), judged.cost), judged.error)
+        verdict = judged.unwrap()
+        self._verdicts[identity] = verdict
+        self._keep(identity, self._scored(verdict, case, min))
+        self.judge_model().tell()
         return verdict
 
     def case_of(self, batch: Batch, *, context: str) -> ContextCase:
@@ -120,8 +127,38 @@ class ItemJudge(Judge):
 
     def close(self) -> None:
         """Save what was recorded. Raises `CassetteError` where it must not or cannot be written."""
-        if self.tape is not None:
-            self.tape.close(finished=self._item.stash.get(FINISHED, False))
+        __tracebackhide__ = True
+        kept = False
+        try:
+            kept = self.tape is None or self.tape.close(self._item.stash.get(ENDING, "broken"))
+        except CassetteError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            if not kept:  # what was to be recorded has gone out and is nowhere: it was live
+                self._results[:] = [_as_live(result) for result in self._results]
+                self._item.stash[SENT] = -1
+
+    def _keep(self, identity: tuple[str, str], result: CaseResult) -> None:
+        """Keep a result. A case that is asked for again, once the judge has failed on it, has one still."""
+        with self._lock:  # a test may judge in threads of its own
+            place = self._places.setdefault(identity, len(self._results))
+            self._results[place : place + 1] = [result]
+
+    def _raise_bar(self, identity: tuple[str, str], bar: float | None) -> None:
+        """Let the higher bar count where a case is asserted twice."""
+        result = self._results[self._places[identity]]
+        bars = [each for each in (result.min, bar) if each is not None]
+        self._results[self._places[identity]] = replace(result, min=max(bars, default=None))
+
+    def _fail(self, identity: tuple[str, str], result: CaseResult, error: Exception | None) -> NoReturn:
+        __tracebackhide__ = True
+        self._keep(identity, result)
+        if isinstance(error, JudgeUnreachableError) and error.refused:
+            self._bench.stop(one_line(str(error), 300), self._item)
+        assert error is not None
+        if isinstance(error, CtxEvalError):
+            raise error.with_traceback(None) from None  # the way through the judge says nothing to the reader
+        raise error
 
     @property
     def _results(self) -> list[CaseResult]:
@@ -155,8 +192,11 @@ class ItemJudge(Judge):
             cassette=verdict.cassette,
         )
 
-    def _unscored(self, metric: Metric, case: ContextCase, min: float | None, why: str) -> CaseResult:
-        return CaseResult(**self._about(case), metric=metric.name, score=None, unscored=why, min=min)
+    def _unscored(
+        self, metric: Metric, case: ContextCase, min: float | None, why: str, cost: Cost | None = None
+    ) -> CaseResult:
+        result = CaseResult(**self._about(case), metric=metric.name, score=None, unscored=why, min=min)
+        return replace(result, calls=cost.calls, tokens=cost.tokens or None) if cost else result
 
     def _about(self, case: ContextCase) -> dict[str, Any]:
         return {
@@ -179,46 +219,6 @@ _CARRIED: Final = (
 )
 
 
-class AssistantCassette:
-    """`with ctxeval_cassette:` puts the assistant's own model calls on the cassette of the test."""
-
-    def __init__(self, judge: ItemJudge) -> None:
-        self._tape = judge.tape
-        self._open: list[tuple[ExitStack, Call]] = []
-        self.calls = Calls()
-
-    def __enter__(self) -> None:
-        """Record or replay what is asked over HTTP in the block."""
-        __tracebackhide__ = True
-        if self._tape is None:
-            return
-        install()
-        with ExitStack() as stack:
-            stack.enter_context(placeholder_keys())
-            call = stack.enter_context(self._tape.call())
-            self._open.append((stack.pop_all(), call))
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Keep what was recorded. Raises `CassetteMissError` where something was asked that is not recorded."""
-        __tracebackhide__ = True
-        if self._tape is None:
-            return
-        stack, call = self._open.pop()
-        stack.close()
-        if call.misses:
-            raise miss_error(self._tape, call.misses[0]) from None
-        if call.keyless:
-            raise keyless_error(self._tape, "the assistant's model") from None
-        if error is not None:
-            return
-        if not call.seen:
-            raise CassetteError(
-                "nothing was asked over HTTP inside 'with ctxeval_cassette:' that could be recorded or replayed; call "
-                "the assistant inside the block, or use --ctxeval-record=off for one that runs in this process"
-            )
-        self.calls += self._tape.keep(call)
-
-
 def samples_of(item: pytest.Item, settings: Settings) -> int:
     """How often each case of this test is judged: the nearest marker that says so, else the settings."""
     for marker in item.iter_markers("ctxeval"):
@@ -235,31 +235,15 @@ def _metric(metric: Metric | str) -> Metric:
     return METRICS[metric]
 
 
-def _with_bar(result: CaseResult, bar: float) -> CaseResult:
-    """The higher bar counts where a case is asserted twice."""
-    return replace(result, min=bar if result.min is None else max(result.min, bar))
+def _why(error: Exception | None) -> str:
+    return one_line(str(error), 300) or type(error).__name__
 
 
-def _tape(item: pytest.Item, settings: Settings) -> Tape | None:
-    if settings.record == "off":
-        return None
-    node = item.stash[NODE_ID]
-    path = settings.cassettes / cassette_path(node)
-    shown = path.relative_to(item.config.rootpath) if path.is_relative_to(item.config.rootpath) else path
-    return Tape(path, node=node, mode=settings.record, shown=shown.as_posix())
-
-
-def cassette_path(node_id: str) -> Path:
-    """Give each test a file of its own: readable, the same on every system, distinct whatever stands in the id."""
-    file, _, test = node_id.partition("::")
-    folders = [_slug(part) for part in file.removesuffix(".py").split("/") if part not in ("", ".")]
-    digest = sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return Path(*folders, f"{_slug(test)}-{digest}.yaml")
-
-
-def _slug(text: str) -> str:
-    slug = re.sub(r"[^a-z0-9_.-]+", "-", text.lower()).strip("-.")
-    return slug[:60].rstrip("-.") or "_"
+def _as_live(result: CaseResult) -> CaseResult:
+    calls = result.calls
+    if not calls.recorded:
+        return result
+    return replace(result, source="live", calls=Calls(replayed=calls.replayed, live=calls.live + calls.recorded))
 
 
 def model_from_settings(settings: Settings) -> BaseChatModel:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
+from pytest_ctxeval._judge.cassette.secrets import redacted
 from pytest_ctxeval._plugin.stash import LEDGER
 
 if TYPE_CHECKING:
@@ -36,39 +37,38 @@ class Ledger:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._crashed: list[str] = []  # tests of which nothing was known when their worker crashed
         self.summary: Summary | None = None
         self.checks: tuple[GateCheck, ...] = ()
         self.stopped = False
         self.notes: list[str] = []
 
     def record(self, report: pytest.TestReport) -> None:
-        """Take what a report carries. A new attempt of a test replaces the one before."""
+        """Take what a report carries, and how its test fared."""
         text = getattr(report, ATTRIBUTE, None)
-        entry = self._entries.get(report.nodeid)
         if text is not None:
-            entry = self._entries.setdefault(report.nodeid, _Entry())
-            sent = json.loads(text)
-            if "planned" in sent:
-                entry.planned, entry.failed = sent["planned"], None
-            entry.results = [_result_from(each) for each in sent["results"]]
-            entry.assistant = Calls(**sent["assistant"])
-            self.stopped = self.stopped or bool(sent["stopped"])
-        crashed = is_crash(report)
-        if entry is None and crashed:
-            self._crashed.append(report.nodeid)
+            self.take(report.nodeid, text)
+        entry = self._entries.get(report.nodeid)
         if entry is None:
             return
         if str(report.outcome) == "rerun":  # of pytest-rerunfailures
             entry.reruns += 1
-        if report.failed:
-            entry.failed = "worker crashed" if crashed else _first_line(report)
+        if report.failed or _is_let_off(report):
+            entry.failed = "worker crashed" if is_crash(report) else _first_line(report)
+
+    def take(self, node: str, text: str) -> None:
+        """Take what a test has judged. A new attempt of it replaces the one before."""
+        entry = self._entries.setdefault(node, _Entry())
+        sent = json.loads(text)
+        if "planned" in sent:
+            entry.planned, entry.failed = sent["planned"], None
+        entry.results = [_result_from(each) for each in sent["results"]]
+        entry.assistant = Calls(**sent["assistant"])
+        self.stopped = self.stopped or bool(sent["stopped"])
 
     @property
     def results(self) -> list[CaseResult]:
         """Every case of the run, those included that were to be judged and were not."""
-        entries = {**dict(self._guessed()), **self._entries}
-        return [result for node, entry in entries.items() for result in self._of(node, entry)]
+        return [result for node, entry in self._entries.items() for result in self._of(node, entry)]
 
     @property
     def assistant(self) -> Calls:
@@ -95,16 +95,6 @@ class Ledger:
         ]
         return sorted({each.metric for each in session}) or ["context_awareness"]
 
-    def _guessed(self) -> Iterator[tuple[str, _Entry]]:
-        """Entries for tests that crashed before they said anything, if they are of a function that is ours."""
-        ours = {_function(node): entry.planned for node, entry in self._entries.items() if entry.planned}
-        for node in self._crashed:
-            sibling = ours.get(_function(node))
-            if sibling:
-                qa_id = node.partition("[")[2].removesuffix("]").removeprefix(f"{sibling['session_id']}-") or node
-                planned = {**sibling, "node_id": node, "qa_id": qa_id, "weight": None, "query": "", "assistant": ""}
-                yield node, _Entry(planned=planned, failed="worker crashed")
-
 
 def ledger_of(config: pytest.Config) -> Ledger:
     """Give the ledger of this run, made at the first use."""
@@ -114,7 +104,7 @@ def ledger_of(config: pytest.Config) -> Ledger:
 def to_text(
     results: Iterable[CaseResult], *, assistant: Calls, stopped: bool = False, planned: dict[str, Any] | None = None
 ) -> str:
-    """Give what a report carries; `stopped` says that the judge refused the key."""
+    """Give what a report carries, without secrets; `stopped` says that the judge refused the key."""
     sent: dict[str, Any] = {
         "results": [asdict(result) for result in results],
         "assistant": asdict(assistant),
@@ -122,7 +112,7 @@ def to_text(
     }
     if planned is not None:
         sent["planned"] = planned
-    return json.dumps(sent)
+    return json.dumps(redacted(sent))
 
 
 def _result_from(sent: dict[str, Any]) -> CaseResult:
@@ -137,6 +127,12 @@ def _result_from(sent: dict[str, Any]) -> CaseResult:
 def is_crash(report: pytest.TestReport) -> bool:
     """Whether pytest-xdist made this report up for the test at which a worker crashed."""
     return str(report.when) == "???"
+
+
+def _is_let_off(report: pytest.TestReport) -> bool:
+    """Whether the test ran, and was expected to fail."""
+    reason = getattr(report, "wasxfail", None)
+    return report.skipped and reason is not None and not str(reason).startswith("[NOTRUN]")
 
 
 def _function(node: str) -> str:

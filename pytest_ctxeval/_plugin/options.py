@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -18,6 +19,9 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 StatMode = Literal["frequentist", "bayesian"]
 
 METRICS: Final = ("context_awareness",)
+
+_DAY_S: Final = 86_400
+_DIGITS: Final = 9
 
 _CI: Final = (
     "CI", "GITHUB_ACTIONS", "GITLAB_CI", "JENKINS_URL", "BUILDKITE", "CIRCLECI", "TF_BUILD", "TEAMCITY_VERSION",
@@ -157,12 +161,23 @@ def _given(config: pytest.Config, option: Option) -> _Given:
             return _Given(tuple(found) if option.many else (found,), option.flag, on_command_line=True)
     variable = os.environ.get(option.variable, "")
     if variable.strip():
-        return _Given(tuple(variable.split()) if option.many else (variable.strip(),), f"${option.variable}")
+        where = f"${option.variable}"
+        return _Given(_words(variable, where) if option.many else (variable.strip(),), where)
     found = config.getini(option.ini_name)
     if not found:
         return _Given((), "")
     values = found if isinstance(found, list) else [found]
     return _Given(tuple(str(value).strip() for value in values), f"ini {option.ini_name}")
+
+
+def _words(text: str, where: str) -> tuple[str, ...]:
+    """Split at spaces, as a shell does: what holds one is quoted. A backslash is itself, since paths have them."""
+    reader = shlex.shlex(text, posix=True, punctuation_chars=False)
+    reader.whitespace_split, reader.escape, reader.commenters = True, "", ""
+    try:
+        return tuple(reader)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {text!r} has a quote that is not closed") from error
 
 
 def _one(given: _Given, parse: Callable[[str], Any], *, default: Any) -> Any:
@@ -204,7 +219,7 @@ def _choice(choices: Any) -> Callable[[str], str]:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
         raise ConfigError(f"{text!r} is not a number of 1 or more")
     return int(text)
 
@@ -214,8 +229,8 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(f"{text!r} is not a number of seconds above 0")
+    if not 0 < seconds <= _DAY_S:
+        raise ConfigError(f"{text!r} is not a number of seconds above 0 and up to {_DAY_S}")
     return seconds
 
 

@@ -8,7 +8,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.verdict import CaseResult
-    from pytest_ctxeval._plugin.item_judge import AssistantCassette, Bench, ItemJudge
+    from pytest_ctxeval._judge.cassette.tape import Ending
+    from pytest_ctxeval._plugin.assistant import AssistantCassette
+    from pytest_ctxeval._plugin.item_judge import Bench, ItemJudge
     from pytest_ctxeval._plugin.ledger import Ledger
     from pytest_ctxeval._plugin.options import Settings
 
@@ -29,4 +31,4 @@ JUDGE: Final[pytest.StashKey[ItemJudge]] = pytest.StashKey()
 ASSISTANT: Final[pytest.StashKey[AssistantCassette]] = pytest.StashKey()
 RESULTS: Final[pytest.StashKey[list[CaseResult]]] = pytest.StashKey()  # what was judged in this attempt
 SENT: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many of them the last report carried
-FINISHED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether it ran to its end, or to an assertion of ours
+ENDING: Final[pytest.StashKey[Ending]] = pytest.StashKey()  # how it came to its end

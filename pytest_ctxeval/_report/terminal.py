@@ -160,7 +160,7 @@ def _calls(section: Section) -> Iterator[Line]:
     if results:
         total = sum((result.calls for result in results), Calls())
         names = ", ".join(dict.fromkeys(one_line(result.judge or "", 60) for result in judged)) or "no verdict"
-        known = [result.tokens for result in judged]
+        known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
         tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
         yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={section.record}")
     if section.assistant != Calls():

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 
 from pytest_ctxeval import ContextCase, assert_context_awareness
-from pytest_ctxeval._plugin.item_judge import AssistantCassette
+from pytest_ctxeval._plugin.assistant import AssistantCassette
 
 HOUSE = """\
 You are the concierge of the Harbour Hotel in Porto. House information:

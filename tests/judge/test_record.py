@@ -3,15 +3,13 @@
 import os
 import re
 import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import yaml
+from support.bench import CASE, KEY, NOWHERE, Bench, chat, told
 from support.llm_server import Fault, LLMServer, Reply
 
 from pytest_ctxeval import (
@@ -20,94 +18,14 @@ from pytest_ctxeval import (
     CassetteReadError,
     ConfigError,
     ContextCase,
-    CtxEvalWarning,
     JudgeReplyError,
     JudgeUnreachableError,
-    Verdict,
 )
 from pytest_ctxeval._judge.cassette.tape import RecordMode, Tape
 from pytest_ctxeval._judge.cassette.transport import routed
-from pytest_ctxeval._judge.judge import Judge, JudgeModel
+from pytest_ctxeval._judge.form import JudgeModel
+from pytest_ctxeval._judge.judge import Judge
 from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
-
-CASE = ContextCase(qa_id="q", session_id="s", context="Open 9 to 5.", query="When?", assistant="From 9 to 5.")
-KEY = "planted-key-0123456789abcdef"
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        running.reply = Reply('{"insight": "agrees", "score": 0.9}', usage=(5, 2))
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _patched() -> Iterator[None]:
-    with routed():
-        yield
-
-
-def chat(server: LLMServer | str, **settings: Any) -> Any:
-    from langchain_openai import ChatOpenAI
-
-    url = server if isinstance(server, str) else server.openai_url
-    return ChatOpenAI(
-        **{"base_url": url, "api_key": KEY, "model": "m", "temperature": 0.0, "max_retries": 0, **settings}
-    )
-
-
-class Bench:
-    """One test's worth of judging, as often as one likes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def assess(
-        self,
-        model: Any,
-        *cases: ContextCase,
-        mode: RecordMode = "once",
-        finished: bool = True,
-        structured: bool = False,
-        **settings: Any,
-    ) -> list[Verdict]:
-        tape = (
-            None
-            if mode == "off"
-            else Tape(self.path, node="test_a.py::test_b[x y]", mode=mode, shown="cassettes/a.yaml")
-        )
-        judging = JudgeModel(model, use_structured_output=structured)
-        judge = Judge(lambda: judging, tape=tape, **settings)
-        try:
-            return [judge.assess(CONTEXT_AWARENESS, case) for case in cases or (CASE,)]
-        except BaseException:
-            finished = False
-            raise
-        finally:
-            if tape:
-                tape.close(finished=finished)
-
-    @property
-    def interactions(self) -> list[Any]:
-        return list(yaml.safe_load(self.path.read_text(encoding="utf-8"))["interactions"])
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path / "cassettes" / "a.yaml")
-
-
-@contextmanager
-def told() -> Iterator[list[str]]:
-    """What our own warnings say; langchain-openai has one of its own for the same."""
-    ours: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield ours
-    ours += [str(each.message) for each in caught if each.category is CtxEvalWarning]
-
-
-NOWHERE = "http://127.0.0.1:9/v1"  # the discard port: nothing listens there
 
 
 def test_a_verdict_is_recorded_and_replayed_with_no_server(server: LLMServer, bench: Bench) -> None:
@@ -156,7 +74,7 @@ def test_all_records_anew_and_drops_what_is_not_used(server: LLMServer, bench: B
 def test_all_keeps_the_old_file_until_everything_is_in(server: LLMServer, bench: Bench) -> None:
     bench.assess(chat(server), CASE, CASE(assistant="All day."))
     before = bench.path.read_bytes()
-    bench.assess(chat(server), mode="all", finished=False)
+    bench.assess(chat(server), mode="all", ending="broken")
     assert bench.path.read_bytes() == before
 
 
@@ -168,7 +86,7 @@ def test_off_neither_reads_nor_writes(server: LLMServer, bench: Bench) -> None:
 
 
 def test_an_interrupted_recording_goes_on_where_it_stopped(server: LLMServer, bench: Bench) -> None:
-    bench.assess(chat(server), finished=False)
+    bench.assess(chat(server), ending="broken")
     with pytest.raises(CassetteMissError) as missed:
         bench.assess(chat(NOWHERE), CASE(assistant="All day."), mode="none")
     assert str(missed.value) == (
@@ -181,7 +99,7 @@ def test_an_interrupted_recording_goes_on_where_it_stopped(server: LLMServer, be
 
 
 def test_an_interrupted_recording_that_was_whole_is_completed_without_a_call(server: LLMServer, bench: Bench) -> None:
-    bench.assess(chat(server), finished=False)
+    bench.assess(chat(server), ending="broken")
     bench.assess(chat(NOWHERE))
     assert yaml.safe_load(bench.path.read_text())["ctxeval"]["complete"] is True
 
@@ -427,8 +345,8 @@ def test_structured_output_falls_back_step_by_step_and_says_so_once(server: LLMS
     server.reject_response_format = True
     with told() as warned:
         bench.assess(chat(server), CASE, CASE(assistant="All day."), structured=True)
-    assert [each.partition(": ")[0] for each in warned] == [
-        "the judge m does not take json_schema, so it is asked for function_calling"
+    assert [re.sub(r" \(.*\)", "", each) for each in warned] == [
+        "the judge m does not take json_schema; asked for function_calling instead"
     ]
     assert ["tools" in request.body for request in server.requests] == [False, True, True]
     first, second = bench.assess(chat(NOWHERE), CASE, CASE(assistant="All day."), structured=True, mode="none")
@@ -439,7 +357,9 @@ def test_structured_output_falls_back_to_text(server: LLMServer, bench: Bench) -
     server.reject_response_format = server.reject_tools = True
     with told() as warned:
         assert bench.assess(chat(server), structured=True)[0].score == 0.9
-    assert len(warned) == 2
+    assert [re.sub(r" \(.*?\.\)", "", each) for each in warned] == [
+        "the judge m does not take json_schema; nor function_calling; asked for text instead"
+    ]
     assert [each["response"]["status"]["code"] for each in bench.interactions] == [200]
     assert bench.assess(chat(NOWHERE), structured=True, mode="new_episodes")[0].source == "replayed"
 
@@ -485,7 +405,7 @@ def test_many_threads_record_each_answer_under_its_own_prompt(server: LLMServer,
             thread.start()
         for thread in threads:
             thread.join()
-        tape.close(finished=True)
+        tape.close("passed")
         return [scores[number] for number in range(64)]
 
     assert all_at_once(server, "once") == expected
@@ -548,7 +468,7 @@ def test_the_patch_is_taken_away_by_the_last_one_out(server: LLMServer) -> None:
     with routed():
         assert httpx2.HTTPTransport.handle_request is inside
     assert httpx2.HTTPTransport.handle_request is inside
-    assert hasattr(inside, "_ctxeval_routes")
+    assert hasattr(inside, "__wrapped__")
 
 
 def test_after_a_failed_save_nothing_goes_live(

@@ -137,7 +137,13 @@ def test_the_same_answer_at_another_time_is_kept_as_the_same() -> None:
 def test_ids_in_streams_are_fixed_too() -> None:
     def stream(name: str, when: int) -> bytes:
         event = json.dumps(
-            {"id": name, "created": when, "choices": [{"delta": {"content": "né\u2028"}}]}, ensure_ascii=False
+            {
+                "id": name,
+                "object": "chat.completion.chunk",
+                "created": when,
+                "choices": [{"delta": {"content": "né\u2028"}}],
+            },
+            ensure_ascii=False,
         )
         return f"data: {event}\n\ndata: {event}\n\ndata: [DONE]\n\n".encode()
 
@@ -150,9 +156,13 @@ def test_ids_in_streams_are_fixed_too() -> None:
 
 
 def test_lines_of_json_are_fixed_line_by_line() -> None:
-    lines = b'{"created_at": "2026-11-30T10:00:00Z", "total_duration": 12}\n{"done": true, "load_duration": 3}\n'
+    lines = (
+        b'{"model": "m", "created_at": "2026-11-30T10:00:00Z", "done": false, "total_duration": 12}\n'
+        b'{"model": "m", "done": true, "load_duration": 3}\n'
+    )
     assert trimmed(lines, headers={"content-type": ["application/x-ndjson"]}).answer == (
-        '{"created_at": "1970-01-01T00:00:00Z", "total_duration": 0}\n{"done": true, "load_duration": 0}\n'
+        '{"model": "m", "created_at": "1970-01-01T00:00:00Z", "done": false, "total_duration": 0}\n'
+        '{"model": "m", "done": true, "load_duration": 0}\n'
     )
 
 

@@ -9,7 +9,7 @@ import yaml
 from support.llm_server import Fault, LLMServer
 from support.suite import Suite, section
 
-from pytest_ctxeval._plugin.item_judge import cassette_path
+from pytest_ctxeval._plugin.cassettes import cassette_path
 
 REPLAY = "http://127.0.0.1:9/v1"
 

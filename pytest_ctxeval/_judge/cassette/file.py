@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from pytest_ctxeval._judge.cassette.secrets import find_secret
+from pytest_ctxeval._judge.cassette.secrets import find_secret, redact
 from pytest_ctxeval._judge.cassette.trim import Interaction
 from pytest_ctxeval.errors import CassetteError, CassetteReadError
 
@@ -55,6 +55,7 @@ def read_recording(path: Path, *, shown: str) -> Recording | None:
 
 def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
     """Write a cassette whole or not at all. Raises `CassetteError` where it holds a secret or cannot be written."""
+    _check_head(recording, shown)
     for number, interaction in enumerate(recording.interactions, start=1):
         _check_secrets(interaction, f"{shown}: interaction {number}")
     text = dump(recording)
@@ -64,6 +65,8 @@ def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
         _replace(path, text)
     except OSError as error:
         why = error.strerror or type(error).__name__
+        file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+        why = f"{file.name} is a file, and no folder" if file else why
         raise CassetteError(
             f"{shown}: the recording cannot be written: {why}; what stood there before is untouched"
         ) from error
@@ -125,6 +128,16 @@ def _umask() -> int:
     return mask
 
 
+def _check_head(recording: Recording, shown: str) -> None:
+    heads = {"id of the test": recording.node, "name of the judge": recording.judge}
+    for name, text in heads.items():
+        found = find_secret(text)
+        if found:
+            raise CassetteError(
+                f"{redact(shown)}: {found[0]} stands in the {name}, so nothing is written; take it out and record again"
+            )
+
+
 def _check_secrets(interaction: Interaction, where: str) -> None:
     parts = {"address": interaction.uri, "request": interaction.body, "answer": interaction.answer}
     for name, part in parts.items():
@@ -184,12 +197,18 @@ def _interaction(row: Mapping[str, Any]) -> Interaction:
         uri=_a(str, request["uri"]),
         body=_body(request["body"]),
         status=_a(int, response["status"]["code"]),
-        reason=str(response["status"]["message"] or ""),
+        reason=_ascii(response["status"]["message"] or ""),
         headers=_headers(response["headers"]),
         answer=_body(response["body"]["string"]),
         sample=_a(int, row["ctxeval"]["sample"]),
         content_type=_headers(request["headers"]).get("content-type", [""])[0],
     )
+
+
+def _ascii(found: Any) -> str:
+    text: str = _a(str, found)
+    text.encode("ascii")  # as HTTP has it; a UnicodeEncodeError is a ValueError
+    return text
 
 
 def _headers(found: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

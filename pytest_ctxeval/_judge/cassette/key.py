@@ -32,6 +32,12 @@ def request_key(method: str, uri: str, body: str | bytes | None, sample: int) ->
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
+def origin_of(uri: str) -> str:
+    """Give the scheme, host and port of a URI, as "https://api.example.com:443"."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.hostname or ''}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
 def canonical(body: str | bytes | None) -> str:
     """Give JSON with sorted keys and no spaces, and anything else as it is."""
     if not body:

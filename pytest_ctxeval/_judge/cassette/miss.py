@@ -67,7 +67,7 @@ def _changes(recorded: Interaction, miss: Miss, old_client: str, client: str) ->
     for name in ("hostname", "path"):
         was, is_now = getattr(urlsplit(recorded.uri), name), getattr(urlsplit(miss.uri), name)
         if was != is_now:
-            yield f"{name}: {was} -> {is_now}"
+            yield f"{name}: {one_line(redact(str(was)), 80)} -> {one_line(redact(str(is_now)), 80)}"
     differing = [path for path in sorted(before.keys() | now.keys()) if before.get(path, _NOT) != now.get(path, _NOT)]
     texts = [path for path in differing if _is_text(before.get(path)) and _is_text(now.get(path))]
     if differing and not texts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,12 +12,20 @@ from typing import Final, Literal
 
 from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._judge.cassette.file import Recording, read_recording, write_recording
-from pytest_ctxeval._judge.cassette.key import request_key
+from pytest_ctxeval._judge.cassette.key import origin_of, request_key
 from pytest_ctxeval._judge.cassette.trim import Interaction, rename
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 
+# How a test came to its end: with every assertion true; at one that was not; at anything else, so that calls may be
+# missing.
+Ending = Literal["passed", "asserted", "broken"]
+
+_Interactions = dict[tuple[str, str], Interaction]  # by key and origin
+
 ACTIVE: Final[ContextVar[Call | None]] = ContextVar("ctxeval_call", default=None)
+# The open blocks of assistants that are only replayed: beside them nothing goes out from threads that lack the context.
+REPLAYING: Final[list[Call]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,9 @@ class Miss:
 class Call:
     """What happened at the transport during one call of a model, in whatever thread or task it ran.
 
-    `may_record` is false where the cassette is only asked whether it has the answer.
+    `may_record` is false where the cassette is only asked whether it has the answer. `sent` counts what went out;
+    `strays` are addresses asked for from threads without the context; `keyless` says that a request was
+    held back for want of a key, `mocked` that another tool answered in the place of the network.
     """
 
     tape: Tape
@@ -41,18 +52,27 @@ class Call:
     recorded: list[Interaction] = field(default_factory=list)
     replayed: int = 0
     misses: list[Miss] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+    sent: int = 0
     keyless: bool = False
+    mocked: bool = False
 
     @property
     def seen(self) -> int:
         """How many requests came by."""
-        return self.replayed + len(self.recorded) + len(self.misses) + self.keyless
+        return self.replayed + self.sent + len(self.misses) + self.keyless
+
+    @property
+    def costs(self) -> Calls:
+        """What the requests come to where none of them is kept."""
+        return Calls(replayed=self.replayed, live=self.sent)
 
     def find(self, method: str, uri: str, body: str | bytes) -> Interaction | None:
         """Give the recorded exchange for a request, if there is one to replay."""
         key = request_key(method, uri, rename(body, self.tape.renamed), self.sample)
-        fresh = next((made for made in reversed(self.recorded) if made.key == key and made.is_good), None)
-        return fresh or self.tape.find(key)
+        origin = origin_of(uri)
+        fresh = (made for made in reversed(self.recorded) if made.key == key and made.is_good)
+        return next((made for made in fresh if made.origin == origin), None) or self.tape.find(key, origin)
 
     @property
     def records(self) -> bool:
@@ -73,16 +93,23 @@ class Tape:
         self.renamed: dict[str, str] = {}
         self._old: Recording | None = None
         self._read = False
-        self._by_key: dict[str, Interaction] = {}
-        self._new: dict[str, Interaction] = {}
+        self._lock = threading.Lock()
+        self._held: _Interactions = {}
+        self._by_key: dict[str, list[Interaction]] = {}
+        self._new: _Interactions = {}
 
     @property
     def old(self) -> Recording | None:
         """What the file holds, None where there is no file. Raises `CassetteReadError` where it is damaged."""
         if not self._read:
-            self._old = read_recording(self.path, shown=self.shown)
-            self._by_key = {each.key: each for each in self._old.interactions} if self._old else {}
-            self._read = True
+            with self._lock:  # threads may ask at once
+                self._old = self._old or read_recording(self.path, shown=self.shown)
+                self._held = {(each.key, each.origin): each for each in self._old.interactions} if self._old else {}
+                by_key: dict[str, list[Interaction]] = {}
+                for each in self._held.values():
+                    by_key.setdefault(each.key, []).append(each)
+                self._by_key = by_key
+                self._read = True
         return self._old
 
     @property
@@ -92,57 +119,64 @@ class Tape:
             return self.old is None or not self.old.complete
         return self.mode in ("new_episodes", "all")
 
-    def find(self, key: str) -> Interaction | None:
-        """Give a recorded exchange: of this run, or of the file unless all is recorded anew."""
-        found = self._new.get(key)
+    def find(self, key: str, origin: str) -> Interaction | None:
+        """Give a recorded exchange: of this run, or of the file unless all is recorded anew.
+
+        A server of a test has another port each day, so what was recorded at another scheme or port stands for it,
+        unless several servers of one host were asked the same.
+        """
+        found = self._new.get((key, origin))
         if found is None and self.old is not None and self.mode != "all":
-            found = self._by_key.get(key)
+            known = self._by_key.get(key, [])
+            found = self._held.get((key, origin)) or (known[0] if len(known) == 1 else None)
         return found
 
     @contextmanager
     def call(self, *, sample: int = 0, may_record: bool = True) -> Iterator[Call]:
         """Route the requests of this block, and of what it starts in its context, to this cassette."""
         _ = self.old
-        call = Call(self, sample=sample, may_record=may_record)
-        token = ACTIVE.set(call)
+        call, before = Call(self, sample=sample, may_record=may_record), ACTIVE.get()
+        ACTIVE.set(call)
         try:
             yield call
         finally:
-            ACTIVE.reset(token)
+            ACTIVE.set(before)  # not reset: an async fixture may leave its block in another context
 
     def keep(self, call: Call) -> Calls:
-        """Keep the good exchanges of a call that succeeded, and count them."""
-        good = {made.key: made for made in call.recorded if made.is_good}
+        """Keep the good exchanges of a call that succeeded, and count them; what else went out was live."""
+        good = {(made.key, made.origin): made for made in call.recorded if made.is_good}
         self._new.update(good)
-        return Calls(replayed=call.replayed, recorded=len(good))
+        return Calls(replayed=call.replayed, recorded=len(good), live=call.sent - len(good))
 
-    def close(self, *, finished: bool) -> None:
-        """Write what was recorded. `finished` says that the test ran to its end, so that nothing is missing.
+    def close(self, ending: Ending) -> bool:
+        """Write what was recorded, and say whether the file now holds it.
 
-        Recording everything anew replaces the file only when all is in. Where the same answers came again, the
-        file stays as it is to the byte. Raises `CassetteError` where it must not or cannot be written.
+        Recording everything anew drops what a passed test did not use, and leaves the old file as it is where the
+        test broke before all was in. Where the same answers came again, the file stays as it is to the byte. Raises
+        `CassetteError` where it must not or cannot be written.
         """
+        finished = ending != "broken"
         if not self._new and not self._finishes(finished=finished):
-            return
+            return True
         old = self.old
-        if self.mode == "all":
-            if old is not None and not finished:
-                return
-            merged = self._in_old_order({})
-        else:
-            merged = self._in_old_order(self._by_key)
+        if self.mode == "all" and old is not None and not finished:
+            return False
+        anew = {made.key for made in self._new.values()} if self.mode == "all" else set()
+        kept = {place: made for place, made in self._held.items() if made.key not in anew}
+        merged = self._in_old_order({} if self.mode == "all" and ending == "passed" else kept)
         if old is not None and old.interactions == merged and old.complete >= finished:
-            return
+            return True
         judge, client = (self.judge, self.client) if self._new or old is None else (old.judge, old.client)
         made = Recording(node=self.node, judge=judge, client=client, complete=finished, interactions=merged)
         write_recording(self.path, made, shown=self.shown)
+        return True
 
     def _finishes(self, *, finished: bool) -> bool:
         """Whether an interrupted recording turns out to be whole."""
         interrupted = self._old is not None and not self._old.complete
         return finished and interrupted and self.mode in ("once", "new_episodes")
 
-    def _in_old_order(self, kept: dict[str, Interaction]) -> tuple[Interaction, ...]:
+    def _in_old_order(self, kept: _Interactions) -> tuple[Interaction, ...]:
         place = {key: number for number, key in enumerate(self._by_key)}
         merged = {**kept, **self._new}
         return tuple(sorted(merged.values(), key=lambda made: place.get(made.key, len(place))))

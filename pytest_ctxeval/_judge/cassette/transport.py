@@ -1,7 +1,8 @@
 """Put cassettes under the HTTP clients: vcrpy's stubs, routed by a context variable.
 
 One patch for the whole process. It acts only where a call of ours is active in the context, and otherwise hands on to
-whatever stood there before, so that a user's own vcr, respx or plain traffic stays as it is.
+whatever stood there before, so that a user's own vcr, respx or plain traffic stays as it is. One thing is never let
+through: a request from a thread without our context while an assistant is replayed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 import json
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -19,16 +21,16 @@ from vcr.request import Request  # noqa: TID251  # here is its home
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request  # noqa: TID251  # likewise
 
 from pytest_ctxeval._judge.cassette.secrets import PLACEHOLDER
-from pytest_ctxeval._judge.cassette.tape import ACTIVE, Call, Miss
+from pytest_ctxeval._judge.cassette.tape import ACTIVE, REPLAYING, Call, Miss
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
 
 _SYNC: Final = ("HTTPTransport", "WSGITransport", "MockTransport")
 _ASYNC: Final = ("AsyncHTTPTransport", "ASGITransport", "MockTransport")
-_MINE: Final = "_ctxeval_routes"
 
 _lock = threading.RLock()
 _users = 0
-_patched: list[tuple[type, str, Any]] = []
+# What stood beneath each function of ours. Known by the function itself: another's wrapper copies our attributes.
+_beneath: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 @contextmanager
@@ -53,28 +55,27 @@ def install() -> None:
     Called before each call of a judge: another library may have been imported, or a user's cassette put on top, since.
     """
     with _lock:
-        for module in filter(None, map(sys.modules.get, ("httpx", "httpx2"))):
-            for name in _SYNC:
-                _patch(module, name, "handle_request", _sync)
-            for name in _ASYNC:
-                _patch(module, name, "handle_async_request", _async)
-
-
-def _patch(module: Any, name: str, method: str, wrap: Callable[[Any, Any], Any]) -> None:
-    owner = getattr(module, name, None)
-    before = getattr(owner, method, None)
-    if owner is None or before is None or hasattr(before, _MINE):
-        return
-    _patched[:] = [entry for entry in _patched if hasattr(getattr(entry[0], entry[1]), _MINE)]
-    setattr(owner, method, wrap(before, module))
-    _patched.append((owner, method, before))
+        for owner, method, wrap in _targets():
+            before = getattr(owner, method)
+            if before not in _beneath:
+                ours = wrap(before, sys.modules[owner.__module__.partition(".")[0]])
+                _beneath[ours] = before
+                setattr(owner, method, ours)
 
 
 def _uninstall() -> None:
-    for owner, method, before in reversed(_patched):
-        if hasattr(getattr(owner, method), _MINE):
-            setattr(owner, method, before)
-    _patched.clear()
+    for owner, method, _ in _targets():
+        while (now := getattr(owner, method)) in _beneath:
+            setattr(owner, method, _beneath[now])
+
+
+def _targets() -> Iterator[tuple[type, str, Callable[[Any, Any], Any]]]:
+    for module in filter(None, map(sys.modules.get, ("httpx", "httpx2"))):
+        for names, method, wrap in ((_SYNC, "handle_request", _sync), (_ASYNC, "handle_async_request", _async)):
+            for name in names:
+                owner = getattr(module, name, None)
+                if owner is not None and hasattr(owner, method):
+                    yield owner, method, wrap
 
 
 def _sync(before: Any, module: Any) -> Any:
@@ -83,17 +84,22 @@ def _sync(before: Any, module: Any) -> Any:
     def unrouted(transport: Any, request: Any) -> Any:
         token = ACTIVE.set(None)
         try:
-            return base(transport, request)
+            response = base(transport, request)
         finally:
             ACTIVE.reset(token)
+        _active().mocked |= _is_network(transport, module) and "network_stream" not in response.extensions
+        return response
 
     ours = vcr_handle_request(_Router(), unrouted, module)
 
     @functools.wraps(before)
     def handle_request(transport: Any, request: Any) -> Any:
-        return (before if ACTIVE.get() is None else ours)(transport, request)
+        if ACTIVE.get() is not None:
+            return ours(transport, request)
+        if REPLAYING and base is before and _is_network(transport, module):
+            return _refused(request, module)
+        return before(transport, request)
 
-    setattr(handle_request, _MINE, True)
     return handle_request
 
 
@@ -103,18 +109,35 @@ def _async(before: Any, module: Any) -> Any:
     async def unrouted(transport: Any, request: Any) -> Any:
         token = ACTIVE.set(None)
         try:
-            return await base(transport, request)
+            response = await base(transport, request)
         finally:
             ACTIVE.reset(token)
+        _active().mocked |= _is_network(transport, module) and "network_stream" not in response.extensions
+        return response
 
     ours = vcr_handle_async_request(_Router(), unrouted, module)
 
     @functools.wraps(before)
     async def handle_async_request(transport: Any, request: Any) -> Any:
-        return await (before if ACTIVE.get() is None else ours)(transport, request)
+        if ACTIVE.get() is not None:
+            return await ours(transport, request)
+        if REPLAYING and base is before and _is_network(transport, module):
+            return _refused(request, module)
+        return await before(transport, request)
 
-    setattr(handle_async_request, _MINE, True)
     return handle_async_request
+
+
+def _is_network(transport: Any, module: Any) -> bool:
+    """Whether the transport goes over the network, rather than to an application or a mock in this process."""
+    return isinstance(transport, (module.HTTPTransport, module.AsyncHTTPTransport))
+
+
+def _refused(request: Any, module: Any) -> Any:
+    for call in tuple(REPLAYING):
+        call.strays.append(str(request.url))
+    refusal = _refusal()
+    return module.Response(400, headers={"x-should-retry": "false"}, content=refusal["body"]["string"])
 
 
 def _without_others(function: Any) -> Any:
@@ -139,6 +162,7 @@ class _Router:
         elif _is_keyless(request):
             call.keyless = True
         else:
+            call.sent += 1
             return False
         request.ctxeval_answer = _refusal()
         return True

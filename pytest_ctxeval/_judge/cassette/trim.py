@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
-from pytest_ctxeval._judge.cassette.key import request_key, without_secrets
+from pytest_ctxeval._judge.cassette.key import origin_of, request_key, without_secrets
 
 _KEPT_HEADERS: Final = ("content-type", "retry-after")
 _IDS: Final = frozenset({"id", "call_id", "item_id", "response_id", "request_id", "tool_call_id", "tool_use_id"})
@@ -42,6 +42,7 @@ _FIXED: Final = {"system_fingerprint": "fixed"}
 _CONTENT: Final = frozenset(
     {"arguments", "input", "content", "text", "parameters", "properties", "metadata", "logprobs"}
 )
+_ANTHROPIC_EVENTS: Final = ("message_start", "content_block_start", "content_block_delta", "message_delta")
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
@@ -59,8 +60,10 @@ class Interaction:
     sample: int = 0
     content_type: str = "application/json"
     key: str = field(init=False)
+    origin: str = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", origin_of(self.uri))
         object.__setattr__(self, "key", request_key(self.method, self.uri, self.body, self.sample))
 
     @property
@@ -89,6 +92,8 @@ def trim(
     """
     lower = {name.lower(): values for name, values in headers.items()}
     kept: dict[str, list[str]] = {name: list(lower[name]) for name in _KEPT_HEADERS if name in lower}
+    if 300 <= status < 400 and "location" in lower:
+        kept["location"] = [without_secrets(address) for address in lower["location"]]
     data, encoding = _decompressed(answer, lower.get("content-encoding", []))
     if encoding:
         kept["content-encoding"] = [encoding]
@@ -183,7 +188,7 @@ def _decoded(data: bytes, headers: MutableMapping[str, list[str]]) -> str | byte
 
 def _steady(text: str, key: str, renamed: MutableMapping[str, str]) -> str:
     """Give what changes from call to call a fixed value: in JSON, in lines of JSON, in server-sent events."""
-    whole = _as_json(text, lambda value: _fixed(value, key, renamed))
+    whole = _as_json(text, lambda value: _steadied(value, key, renamed))
     if whole is not None:
         return whole
     return "".join(_steady_line(line, key, renamed) for line in re.split(r"(?<=\n)", text))
@@ -194,8 +199,32 @@ def _steady_line(line: str, key: str, renamed: MutableMapping[str, str]) -> str:
     if not opening:
         return line
     start, end = opening.end(), len(line.rstrip("\r\n"))
-    packed = _as_json(line[start:end], lambda value: _fixed(value, key, renamed), indent=None)
+    packed = _as_json(line[start:end], lambda value: _steadied(value, key, renamed), indent=None)
     return line if packed is None else line[:start] + packed + line[end:]
+
+
+def _steadied(value: Any, key: str, renamed: MutableMapping[str, str]) -> Any:
+    """Fix what a chat API makes up; what any other server says, a user's search for instance, means something."""
+    return _fixed(value, key, renamed) if _is_of_chat(value) else value
+
+
+def _is_of_chat(value: Any) -> bool:
+    """Whether this is what OpenAI's, Anthropic's or Ollama's chat API and their likes send, whole or as one event."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    return (
+        (isinstance(value.get("choices"), list) and ("object" in value or "model" in value))
+        or value.get("object") == "response"
+        or (
+            isinstance(kind, str)
+            and kind.startswith("response.")
+            and not {"response", "item", "item_id", "delta"}.isdisjoint(value)
+        )
+        or (kind == "message" and {"role", "content"} <= value.keys())
+        or (kind in _ANTHROPIC_EVENTS and not {"message", "content_block", "delta"}.isdisjoint(value))
+        or {"model", "done"} <= value.keys()
+    )
 
 
 def _fixed(value: Any, key: str, renamed: MutableMapping[str, str]) -> Any:

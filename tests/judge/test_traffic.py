@@ -1,0 +1,205 @@
+"""Whose request is whose: servers of one host, redirects, other services, other tools, threads without the context."""
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+from support.bench import CASE, KEY, NOWHERE, Bench, chat
+from support.llm_server import LLMServer
+from support.plain_server import PlainServer
+
+from pytest_ctxeval import CassetteError, CassetteMissError
+from pytest_ctxeval._judge.cassette.tape import RecordMode, Tape
+from pytest_ctxeval._judge.cassette.transport import routed
+from pytest_ctxeval._plugin.assistant import AssistantCassette
+
+
+def tape(path: Path, mode: RecordMode) -> Tape:
+    return Tape(path / "a.yaml", node="test_a.py::test_b", mode=mode, shown="a.yaml")
+
+
+def get(url: str) -> str:
+    with httpx.Client(follow_redirects=True, trust_env=False) as client:
+        return client.get(url).text
+
+
+def test_two_servers_of_one_host_give_each_their_own_answer(tmp_path: Path) -> None:
+    with (
+        PlainServer(lambda _: (200, {}, "one")) as first,
+        PlainServer(lambda _: (200, {}, "two")) as second,
+    ):
+        for mode in ("once", "none"):
+            held = tape(tmp_path, mode)
+            with AssistantCassette(held):
+                assert [get(first.url), get(second.url), get(first.url)] == ["one", "two", "one"]
+            held.close("passed")
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+def test_a_server_that_has_another_port_today_is_the_one_that_was_recorded(tmp_path: Path) -> None:
+    with PlainServer(lambda _: (200, {}, "one")) as server:
+        held = tape(tmp_path, "once")
+        with AssistantCassette(held):
+            get(server.url)
+        held.close("passed")
+    with AssistantCassette(tape(tmp_path, "none")):
+        assert get("http://127.0.0.1:9/") == "one"
+
+
+def test_which_of_two_servers_is_meant_is_never_guessed(tmp_path: Path) -> None:
+    with PlainServer(lambda _: (200, {}, "one")) as first, PlainServer(lambda _: (200, {}, "two")) as second:
+        held = tape(tmp_path, "once")
+        with AssistantCassette(held):
+            get(first.url), get(second.url)
+        held.close("passed")
+    with pytest.raises(CassetteMissError), AssistantCassette(tape(tmp_path, "none")):
+        get("http://127.0.0.1:9/")
+
+
+def test_a_redirect_is_recorded_and_replayed(tmp_path: Path) -> None:
+    def answer(path: str) -> tuple[int, dict[str, str], str]:
+        return (302, {"location": "/there?key=secret&a=1"}, "") if path == "/here" else (200, {}, f"at {path}")
+
+    with PlainServer(answer) as server:
+        for mode in ("once", "none"):
+            held = tape(tmp_path, mode)
+            with AssistantCassette(held):
+                assert get(f"{server.url}/here").startswith("at /there?")
+            held.close("passed")
+        assert len(server.requests) == 2
+    assert "secret" not in (tmp_path / "a.yaml").read_text(encoding="utf-8").replace("at /there?key=secret", "")
+
+
+def test_what_another_service_says_is_kept_to_the_letter(tmp_path: Path) -> None:
+    document = {"id": "doc-17", "created": 1_700_000_000, "title": "Returns", "hits": [{"id": "a", "created_at": "x"}]}
+    with PlainServer(lambda _: (200, {"content-type": "application/json"}, json.dumps(document))) as server:
+        seen = []
+        for mode in ("once", "none"):
+            held = tape(tmp_path, mode)
+            with AssistantCassette(held):
+                seen.append(json.loads(get(server.url)))
+            held.close("passed")
+    assert seen == [document, document]
+
+
+def test_a_thread_without_the_context_is_held_back_while_an_assistant_is_replayed(
+    server: LLMServer, tmp_path: Path
+) -> None:
+    def ask() -> None:
+        chat(server).invoke("from a thread")
+
+    held = tape(tmp_path, "once")
+    with AssistantCassette(held):
+        chat(server).invoke("routed")
+    held.close("passed")
+    refused: list[Exception] = []
+
+    def beside() -> None:
+        try:
+            ask()
+        except Exception as error:
+            refused.append(error)
+
+    def replayed() -> None:
+        with AssistantCassette(tape(tmp_path, "none")):
+            chat(server).invoke("routed")
+            thread = threading.Thread(target=beside)
+            thread.start()
+            thread.join()
+
+    with pytest.raises(CassetteMissError) as missed:
+        replayed()
+    assert str(missed.value) == (
+        f"{server.openai_url}/chat/completions was asked for beside 'with ctxeval_cassette:', from a thread that does "
+        "not know of the block, and nothing may go out while an assistant is replayed; start such calls with "
+        "asyncio.to_thread or contextvars.copy_context().run, and record the test again"
+    )
+    assert len(refused) == 1
+    assert len(server.requests) == 1
+    ask()  # outside of the block it is nobody's business
+    assert len(server.requests) == 2
+
+
+async def test_tasks_may_each_open_the_block(server: LLMServer, tmp_path: Path) -> None:
+    server.answer = lambda prompt, _: f"answer to {prompt}"
+    for mode in ("once", "none"):
+        held = tape(tmp_path, mode)
+        block = AssistantCassette(held)
+
+        async def asked(number: int, block: AssistantCassette = block) -> str:
+            with block:
+                await asyncio.sleep(0.01 * (8 - number))
+                answer = await chat(server).ainvoke(f"question {number}")
+            return str(answer.text)
+
+        answers = await asyncio.gather(*(asked(number) for number in range(8)))
+        assert answers == [f"answer to question {number}" for number in range(8)]
+        held.close("passed")
+        assert block.calls.recorded + block.calls.replayed == 8
+    assert len(server.requests) == 8
+
+
+def test_no_patch_is_left_behind_by_a_users_vcr_between_ours(server: LLMServer, bench: Bench, tmp_path: Path) -> None:
+    import vcr
+
+    theirs = tmp_path / "theirs.yaml"
+    bench.assess(chat(server))
+    with vcr.use_cassette(str(theirs)), routed():
+        bench.assess(chat(server), mode="none")
+    bench.assess(chat(server), mode="none")
+    before = httpx2.HTTPTransport.handle_request
+    chat(server).invoke("plain")
+    assert httpx2.HTTPTransport.handle_request is before
+    assert before.__wrapped__.__module__.startswith("httpx2")  # type: ignore[attr-defined]  # by functools.wraps
+    assert not hasattr(before.__wrapped__, "__wrapped__")  # type: ignore[attr-defined]  # ours, and beneath it httpx2's own
+    assert not theirs.exists()
+    assert len(server.requests) == 2
+
+
+def test_an_answer_that_another_tool_makes_up_is_no_verdict(bench: Bench) -> None:
+    import respx
+    from langchain_groq import ChatGroq
+
+    judge = ChatGroq(model="m", api_key=KEY, base_url="http://127.0.0.1:9", temperature=0.0, max_retries=0)  # type: ignore[arg-type]
+    said = {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": '{"insight": "mock", "score": 1.0}'},
+            }
+        ],
+    }
+    with respx.mock(assert_all_called=False) as router:
+        router.post(url__regex=".*").respond(200, json=said)
+        with pytest.raises(CassetteError, match=r"another tool \(respx, for instance\) answered in the place of"):
+            bench.assess(judge)
+    assert not bench.path.exists()
+
+
+def test_requests_that_the_other_tool_lets_pass_are_recorded(server: LLMServer, bench: Bench) -> None:
+    import respx
+    from langchain_groq import ChatGroq
+
+    judge = ChatGroq(model="m", api_key=KEY, base_url=server.url, temperature=0.0, max_retries=0)  # type: ignore[arg-type]
+    with respx.mock(assert_all_called=False) as router:
+        router.route(host="127.0.0.1").pass_through()
+        bench.assess(judge)
+    assert bench.assess(judge, CASE, mode="none")[0].source == "replayed"
+    assert len(server.requests) == 1
+
+
+def test_replaying_is_the_same_with_and_without_the_other_tool(server: LLMServer, bench: Bench) -> None:
+    import respx
+
+    bench.assess(chat(server))
+    with respx.mock:
+        assert bench.assess(chat(NOWHERE), mode="none")[0].score == 0.9
