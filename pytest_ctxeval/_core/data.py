@@ -72,6 +72,10 @@ class ContextCase(Batch):
         fields = {**_batch_fields(batch), "context": context, "session_id": session_id, **session}
         return build(cls, fields, where=f"case {batch.qa_id!r}")
 
+    def __repr__(self) -> str:
+        """Name the case. pytest prints the arguments of a failed test, and our own text below says more of it."""
+        return f"{type(self).__name__}(session_id={self.session_id!r}, qa_id={self.qa_id!r}, ...)"
+
     def __call__(self, **fields: Any) -> Self:
         """Give a copy with `fields` in place of what stood there.
 

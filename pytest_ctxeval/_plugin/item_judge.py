@@ -103,7 +103,7 @@ class ItemJudge(Judge):
                 f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
                 "context_case(query=..., assistant=...)"
             )
-        identity = (metric.name, repr(case))
+        identity = (metric.name, repr(dict(case)))
         known = self._verdicts.get(identity)
         if known is not None:
             self._raise_bar(identity, min)

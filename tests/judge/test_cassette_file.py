@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,28 @@ def test_reading_and_writing_warn_of_nothing(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         write_recording(tmp_path / "one.yaml", recording(interaction()), shown="one.yaml")
         assert read_recording(tmp_path / "one.yaml", shown="one.yaml") is not None
+
+
+@pytest.mark.parametrize(
+    ("field", "told"), [("node", "id of the test"), ("judge", "name of the judge")], ids=["node", "judge"]
+)
+def test_a_secret_in_the_name_of_a_test_or_a_judge_refuses_the_write(tmp_path: Path, field: str, told: str) -> None:
+    key = "sk-" + "Ab1" * 10
+    made = replace(recording(interaction()), **{field: f"test_a.py::test[{key}]"})  # type: ignore[arg-type]  # both are str
+    with pytest.raises(CassetteError) as refused:
+        write_recording(tmp_path / "a.yaml", made, shown=f"cassettes/{key}.yaml")
+    assert str(refused.value) == (
+        f"cassettes/[hidden].yaml: something shaped like a key stands in the {told}, so nothing is written; take it out "
+        "and record again"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("message", ["D'accord é", "[1]", "{a: b}"])
+def test_a_status_that_no_server_can_have_sent_is_damage(tmp_path: Path, message: str) -> None:
+    path = tmp_path / "a.yaml"
+    write_recording(path, recording(interaction()), shown="a.yaml")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("message: OK", f"message: {message}"), encoding="utf-8")
+    with pytest.raises(CassetteReadError, match="line 1: it has not the shape of a cassette"):
+        read_recording(path, shown="a.yaml")

@@ -446,3 +446,44 @@ def test_two_judges_are_two_runs_of_a_test_that_names_them(suite: Suite) -> None
         "ConfigError: judge_model could not be set up; where it has params, the test must name it"
         in result.stdout.str()
     )
+
+
+@pytest.mark.parametrize(
+    ("marker", "told"),
+    [
+        ("sesion_id='s'", "unknown argument 'sesion_id'; did you mean 'session_id'?"),
+        ("samples='x'", "samples='x' is not a number of 1 or more"),
+        ("dataset='a.json'", "a dataset needs a test function that takes the fixture context_case"),
+    ],
+)
+def test_a_wrong_marker_on_a_parameter_breaks_that_test_alone(suite: Suite, marker: str, told: str) -> None:
+    suite.module(
+        f"""
+        import pytest
+        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.ctxeval({marker}))])
+        def test_it(context_case, n): pass
+        """
+    )
+    result = suite.in_process()
+    result.assert_outcomes(passed=1, errors=1)
+    assert told in result.stdout.str()
+
+
+def test_a_fixture_asked_for_while_a_test_runs_is_told_to_be_named_before(suite: Suite) -> None:
+    suite.module("def test_it(request):\n    request.getfixturevalue('context_case')")
+    told = suite.in_process().stdout.str()
+    assert "pytest_ctxeval.ConfigError: test_it.py::test_it asks for a fixture of pytest-ctxeval by" in told
+
+
+@pytest.mark.parametrize("given", ["None", "Batch(qa_id='q', query='When?')"])
+def test_what_is_no_case_is_refused_by_its_type(suite: Suite, given: str) -> None:
+    suite.module(
+        f"""
+        from pytest_ctxeval import Batch
+        def test_it(judge):
+            judge.assess("context_awareness", {given})
+        """
+    )
+    name = given.partition("(")[0].replace("None", "NoneType")
+    told = suite.in_process().stdout.str()
+    assert f"pytest_ctxeval.ConfigError: judge.assess: a {name} is no case; give a ContextCase" in told

@@ -17,6 +17,9 @@ WRONG = [
     ("--ctxeval-timeout=0", "--ctxeval-timeout: '0' is not a number of seconds above 0 and up to 86400"),
     ("--ctxeval-timeout=nan", "--ctxeval-timeout: 'nan' is not a number of seconds above 0 and up to 86400"),
     ("--ctxeval-structured=maybe", "--ctxeval-structured: 'maybe' is neither yes nor no"),
+    ("--ctxeval-timeout=1e10", "--ctxeval-timeout: '1e10' is not a number of seconds above 0 and up to 86400"),
+    ("--ctxeval-samples=1234567890", "--ctxeval-samples: '1234567890' is not a number of 1 or more"),
+    ("--ctxeval-gate=unscored:1234567890", "--ctxeval-gate: 'unscored:1234567890': '1234567890' is not a number of cases; use an integer from 0, as unscored:0"),
     ("--ctxeval-report=run.docx", "--ctxeval-report: 'run.docx' is no kind of report; use a name that ends in .json"),
     ("--ctxeval-gate=context_awarenes:0.8", "--ctxeval-gate: 'context_awarenes:0.8': 'context_awarenes' is no metric; write METRIC:BAR, for example context_awareness:0.8; did you mean 'context_awareness'?"),
     ("--ctxeval-gate=context_awareness:8", "--ctxeval-gate: 'context_awareness:8': the bar '8' is not a number from 0 to 1; for example context_awareness:0.8"),
@@ -44,6 +47,15 @@ def test_a_wrong_value_of_the_environment_is_named_by_its_variable(
 ) -> None:
     monkeypatch.setenv("CTXEVAL_GATE", "context_awareness:0.8 nonsense")
     assert suite.in_process().errlines[0].startswith("ERROR: $CTXEVAL_GATE: 'nonsense' has no bar")
+
+
+def test_a_list_of_the_environment_is_split_as_a_shell_does(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.cases("SCORE=0.9")
+    monkeypatch.setenv("CTXEVAL_REPORT", "'my run.json' other.json")
+    suite.in_process().assert_outcomes(passed=1)
+    assert len(suite.report("my run.json")["cases"]) == len(suite.report("other.json")["cases"]) == 1
+    monkeypatch.setenv("CTXEVAL_REPORT", "'my run.json")
+    assert suite.in_process().errlines[0] == ('ERROR: $CTXEVAL_REPORT: "\'my run.json" has a quote that is not closed')
 
 
 def test_a_gate_on_a_low_end_needs_intervals(suite: Suite) -> None:

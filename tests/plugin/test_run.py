@@ -91,7 +91,7 @@ def test_a_judge_that_dies_on_half_of_the_cases_is_counted(suite: Suite) -> None
         "unscored  test_it.py::test_answers[shop-q8]  the judge scripted could not be reached, given up a...",
         "          and 2 more, 5 in all",
         "gate      unscored:0  FAILED  5 unscored, 0 allowed",
-        "judge     scripted: 0 replayed, 0 recorded, 5 live, 35 tokens, record=off",
+        "judge     scripted: 0 replayed, 0 recorded, 10 live, 35 tokens, record=off",
     ]
     assert result.ret == 1
 

@@ -44,7 +44,7 @@ def read_recording(path: Path, *, shown: str) -> Recording | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CassetteReadError(f"{shown}: it cannot be read: {error.strerror}") from error
+        raise CassetteReadError(f"{shown}: it cannot be read: {_cause(path, error)}") from error
     text = _decoded(data, shown)
     try:
         found = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader, in C where there is one
@@ -64,11 +64,8 @@ def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
     try:
         _replace(path, text)
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
-        why = f"{file.name} is a file, and no folder" if file else why
         raise CassetteError(
-            f"{shown}: the recording cannot be written: {why}; what stood there before is untouched"
+            f"{shown}: the recording cannot be written: {_cause(path, error)}; what stood there before is untouched"
         ) from error
 
 
@@ -120,6 +117,11 @@ def _replace(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _cause(path: Path, error: OSError) -> str:
+    file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+    return f"{file.name} is a file, and no folder" if file else error.strerror or type(error).__name__
 
 
 def _umask() -> int:
