@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_ctxeval._core.data import Batch, ContextCase, ContextInteraction, ContextMetric, Dataset, ModelTestCase
     from pytest_ctxeval._core.statistics import BayesianMode, FrequentistMode
-    from pytest_ctxeval._core.verdict import Verdict
+    from pytest_ctxeval._core.verdict import Statement, Verdict
     from pytest_ctxeval._datasets.retriever import Retriever
     from pytest_ctxeval._judge.judge import Judge
-    from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
-    from pytest_ctxeval._plugin.assertions import assert_context_awareness
+    from pytest_ctxeval._metrics.context_awareness import (
+        CONTEXT_AWARENESS,
+        ContextAwarenessTemplate,
+        context_awareness,
+    )
+    from pytest_ctxeval._metrics.contextual_relevancy import CONTEXTUAL_RELEVANCY, contextual_relevancy
+    from pytest_ctxeval._metrics.prompt import Metric, enclose
+    from pytest_ctxeval._metrics.relevancy_prompt import ContextualRelevancyTemplate
+    from pytest_ctxeval._plugin.assertions import assert_context_awareness, assert_contextual_relevancy
     from pytest_ctxeval.errors import (
         CassetteError,
         CassetteMissError,
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CONTEXTUAL_RELEVANCY",
     "CONTEXT_AWARENESS",
     "Batch",
     "BayesianMode",
@@ -37,9 +45,11 @@ __all__ = [
     "CassetteMissError",
     "CassetteReadError",
     "ConfigError",
+    "ContextAwarenessTemplate",
     "ContextCase",
     "ContextInteraction",
     "ContextMetric",
+    "ContextualRelevancyTemplate",
     "CtxEvalError",
     "CtxEvalWarning",
     "Dataset",
@@ -48,21 +58,30 @@ __all__ = [
     "JudgeError",
     "JudgeReplyError",
     "JudgeUnreachableError",
+    "Metric",
     "ModelTestCase",
     "Retriever",
     "ScoreTooLow",
+    "Statement",
     "Verdict",
     "assert_context_awareness",
+    "assert_contextual_relevancy",
+    "context_awareness",
+    "contextual_relevancy",
+    "enclose",
 ]
 
 _HOMES = {
     "_core.data": ("Batch", "ContextCase", "ContextInteraction", "ContextMetric", "Dataset", "ModelTestCase"),
     "_core.statistics": ("BayesianMode", "FrequentistMode"),
-    "_core.verdict": ("Verdict",),
+    "_core.verdict": ("Statement", "Verdict"),
     "_datasets.retriever": ("Retriever",),
     "_judge.judge": ("Judge",),
-    "_metrics.context_awareness": ("CONTEXT_AWARENESS",),
-    "_plugin.assertions": ("assert_context_awareness",),
+    "_metrics.context_awareness": ("CONTEXT_AWARENESS", "ContextAwarenessTemplate", "context_awareness"),
+    "_metrics.contextual_relevancy": ("CONTEXTUAL_RELEVANCY", "contextual_relevancy"),
+    "_metrics.prompt": ("Metric", "enclose"),
+    "_metrics.relevancy_prompt": ("ContextualRelevancyTemplate",),
+    "_plugin.assertions": ("assert_context_awareness", "assert_contextual_relevancy"),
     "errors": (
         "CassetteError", "CassetteMissError", "CassetteReadError", "ConfigError", "CtxEvalError", "CtxEvalWarning",
         "JudgeError", "JudgeReplyError", "JudgeUnreachableError", "ScoreTooLow",

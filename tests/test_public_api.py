@@ -10,10 +10,12 @@ import pytest
 import pytest_ctxeval
 
 PUBLIC = [
-    "CONTEXT_AWARENESS", "Batch", "BayesianMode", "CassetteError", "CassetteMissError", "CassetteReadError", "ConfigError",
-    "ContextCase", "ContextInteraction", "ContextMetric", "CtxEvalError", "CtxEvalWarning", "Dataset", "FrequentistMode",
-    "Judge", "JudgeError", "JudgeReplyError", "JudgeUnreachableError", "ModelTestCase", "Retriever", "ScoreTooLow", "Verdict",
-    "assert_context_awareness",
+    "CONTEXTUAL_RELEVANCY", "CONTEXT_AWARENESS", "Batch", "BayesianMode", "CassetteError", "CassetteMissError",
+    "CassetteReadError", "ConfigError", "ContextAwarenessTemplate", "ContextCase", "ContextInteraction", "ContextMetric",
+    "ContextualRelevancyTemplate", "CtxEvalError", "CtxEvalWarning", "Dataset", "FrequentistMode", "Judge", "JudgeError",
+    "JudgeReplyError", "JudgeUnreachableError", "Metric", "ModelTestCase", "Retriever", "ScoreTooLow", "Statement",
+    "Verdict", "assert_context_awareness", "assert_contextual_relevancy", "context_awareness", "contextual_relevancy",
+    "enclose",
 ]  # fmt: skip
 
 
@@ -40,9 +42,19 @@ def test_the_seeds_import_homes_only_name_what_is_elsewhere(module: str) -> None
         assert getattr(home, name).__module__ != home.__name__
 
 
+def test_the_metrics_without_pytest_are_these() -> None:
+    from pytest_ctxeval import metrics
+
+    assert metrics.__all__ == ["Context", "ContextualRelevancyMetric", "ModelTestCase"]
+    assert all(getattr(metrics, name).__doc__ for name in metrics.__all__)
+    assert set(metrics.__all__) <= set(dir(metrics))
+    with pytest.raises(AttributeError, match=r"module 'pytest_ctxeval\.metrics' has no attribute 'Contxt'"):
+        _ = metrics.Contxt
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
     code = (
-        "import sys, pytest_ctxeval; heavy = {'pydantic', 'numpy', 'langchain_core', 'vcr', 'yaml', 'pytest'} & "
+        "import sys, pytest_ctxeval, pytest_ctxeval.metrics; heavy = {'pydantic', 'numpy', 'langchain_core', 'vcr', 'yaml', 'pytest'} & "
         "sys.modules.keys(); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -50,5 +62,9 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_readme_names_every_helper() -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-    for name in ("assert_context_awareness", "judge_model", "context_case", "ctxeval_cassette", "judge.assess"):
+    for name in (
+        "assert_context_awareness", "assert_contextual_relevancy", "judge_model", "context_case", "ctxeval_cassette",
+        "judge.assess", "Context.run", "ContextualRelevancyMetric", "ContextAwarenessTemplate",
+        "ContextualRelevancyTemplate", "enclose",
+    ):  # fmt: skip
         assert name in readme

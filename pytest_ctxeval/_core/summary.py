@@ -60,6 +60,21 @@ def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
     return Summary(tuple(_session(cases, mode) for cases in rows.values()), tuple(ordered))
 
 
+def check_mode(mode: object) -> None:
+    """Raise `ConfigError` for what is no statistical mode. It is tried once, on a single score of 0.5."""
+    name = f"the class {mode.__name__}" if isinstance(mode, type) else f"an object of type {type(mode).__name__}"
+    if isinstance(mode, type) or not callable(getattr(mode, "aggregate", None)):
+        raise ConfigError(
+            f"statistical_mode= is {name}; give FrequentistMode(), BayesianMode() or any object with "
+            "aggregate(scores, weights)"
+        )
+    tried: Any = mode
+    try:
+        _aggregate([(0.5, 1.0)], tried)
+    except TypeError as error:
+        raise ConfigError(f"statistical_mode= is {name}, whose aggregate failed on one score: {error}") from error
+
+
 def lowest(summary: Summary, n: int) -> tuple[CaseResult, ...]:
     """Give the `n` results with the lowest scores, lowest first; of equal ones, the first collected."""
     scored = [(result.score, result) for result in summary.results if result.score is not None]

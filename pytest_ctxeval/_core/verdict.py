@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-Source = Literal["replayed", "recorded", "live"]
+Source = Literal["replayed", "recorded", "live", "none"]  # "none" where nothing had to be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement found in a retrieved chunk (numbered from 1) and whether it is relevant to the query."""
+    """One statement found in a retrieved chunk (numbered from 1) and whether it is relevant to the query.
+
+    `statement` is empty for a chunk that states nothing, and `reason` then says so.
+    """
 
     chunk: int
     statement: str
@@ -54,7 +58,8 @@ class Sample:
 class Verdict:
     """The judge's verdict on one case by one metric.
 
-    `score` is the mean of the samples, 0 to 1. `tokens` is None where the judge does not tell.
+    `score` is the mean of the samples, 0 to 1; `reason` and `statements` are those of the lowest one. `tokens` is None
+    where the judge does not tell. Where nothing had to be asked, `judge` is empty and `source` is "none".
     """
 
     metric: str
@@ -92,6 +97,7 @@ class CaseResult:
     query: str = ""
     assistant: str = ""
     context: str = ""
+    retrieval_context: Sequence[str] | None = None
     ground_truth_assistant: str | None = None
     language: str = "english"
     samples: tuple[Sample, ...] = ()
@@ -108,6 +114,24 @@ class CaseResult:
     def passed(self) -> bool:
         """Whether the score reached the bar: an unscored case never did, a case without a bar always."""
         return self.score is not None and (self.min is None or reaches(self.score, self.min))
+
+
+class Spread(NamedTuple):
+    """The lowest and the highest score of the samples of one case, each 0 to 1."""
+
+    low: float
+    high: float
+    n: int
+
+    def holds(self, bar: float) -> bool:
+        """Whether the samples disagree on which side of the bar the case is, or touch it (1e-9)."""
+        return self.low - 1e-9 <= bar <= self.high + 1e-9
+
+
+def spread_of(samples: Sequence[Sample]) -> Spread | None:
+    """Give the spread of the samples; None where there are not two of them, which say nothing of it."""
+    scores = [sample.score for sample in samples]
+    return Spread(min(scores), max(scores), len(scores)) if len(scores) > 1 else None
 
 
 def reaches(score: float, bar: float) -> bool:

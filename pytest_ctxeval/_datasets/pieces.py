@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from pytest_ctxeval._core.data import SESSION_FIELDS, Batch, ContextCase, Dataset, build
@@ -44,16 +45,46 @@ def piece_of_row(fields: Mapping[str, Any], where: str, *, defaults: Mapping[str
 def join(pieces: Iterable[Piece]) -> list[Dataset]:
     """Make one dataset per session, sessions and cases in order of first appearance.
 
-    Raises `ConfigError`, naming both places, for a qa_id that comes twice in a session and for a session with
-    two contexts, assistants or languages: the first is never silently dropped.
+    Raises `ConfigError` as `Seen.check` does.
     """
-    sessions: dict[str, _Session] = {}
+    seen = Seen()
+    sessions: dict[str, tuple[Mapping[str, str], list[Batch]]] = {}
     for piece in pieces:
+        seen.check(piece)
+        _, batches = sessions.setdefault(piece.session["session_id"], (piece.session, []))
+        batches += [batch for _, batch in piece.batches]
+    return [Dataset(**fields, conversation=batches) for fields, batches in sessions.values()]
+
+
+class Seen:
+    """The sessions and cases met so far. Of them only names, places and digests are kept, however long they are."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+
+    def check(self, piece: Piece) -> None:
+        """Take note of a piece.
+
+        Raises `ConfigError`, naming both places, for a qa_id that comes twice in a session and for a session with
+        two contexts, assistants or languages: the first is never silently dropped.
+        """
         session_id = piece.session["session_id"]
-        if session_id not in sessions:
-            sessions[session_id] = _opened_by(piece)
-        sessions[session_id].add(piece)
-    return [session.to_dataset() for session in sessions.values()]
+        if session_id not in self._sessions:
+            self._sessions[session_id] = _opened_by(piece)
+        session = self._sessions[session_id]
+        for name in SESSION_FIELDS:
+            if name in piece.given and _digest(piece.session[name]) != session.digests[name]:
+                raise ConfigError(
+                    f"{piece.where}: field {name!r}: session {session_id!r} has another {name} "
+                    f"at {session.where}; repeat that one, or use another session_id"
+                )
+        for where, batch in piece.batches:
+            if batch.qa_id in session.places:
+                raise ConfigError(
+                    f"{where}: field 'qa_id': {batch.qa_id!r} stands already at {session.places[batch.qa_id]} "
+                    f"in session {session_id!r}; each case of a session needs a qa_id of its own"
+                )
+            session.places[batch.qa_id] = where
 
 
 class _Row(ContextCase):
@@ -65,26 +96,8 @@ class _Row(ContextCase):
 @dataclass(frozen=True, slots=True)
 class _Session:
     where: str
-    fields: Mapping[str, str]
-    batches: dict[str, tuple[str, Batch]] = field(default_factory=dict)
-
-    def add(self, piece: Piece) -> None:
-        for name in SESSION_FIELDS:
-            if name in piece.given and piece.session[name] != self.fields[name]:
-                raise ConfigError(
-                    f"{piece.where}: field {name!r}: session {self.fields['session_id']!r} has another {name} "
-                    f"at {self.where}; repeat that one, or use another session_id"
-                )
-        for where, batch in piece.batches:
-            if batch.qa_id in self.batches:
-                raise ConfigError(
-                    f"{where}: field 'qa_id': {batch.qa_id!r} stands already at {self.batches[batch.qa_id][0]} "
-                    f"in session {self.fields['session_id']!r}; each case of a session needs a qa_id of its own"
-                )
-            self.batches[batch.qa_id] = (where, batch)
-
-    def to_dataset(self) -> Dataset:
-        return Dataset(**self.fields, conversation=[batch for _, batch in self.batches.values()])
+    digests: Mapping[str, bytes]
+    places: dict[str, str] = field(default_factory=dict)
 
 
 def _opened_by(piece: Piece) -> _Session:
@@ -93,4 +106,8 @@ def _opened_by(piece: Piece) -> _Session:
             f"{piece.where}: field 'context' is missing; the first row of session "
             f"{piece.session['session_id']!r} must give it, or the marker: context=..."
         )
-    return _Session(piece.where, piece.session)
+    return _Session(piece.where, {name: _digest(text) for name, text in piece.session.items()})
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import fmean
 from typing import NamedTuple
@@ -15,16 +15,20 @@ from pytest_ctxeval._judge.cassette.transport import install
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.placeholder import placeholder_keys
 from pytest_ctxeval._judge.threads import side_by_side
-from pytest_ctxeval._metrics.prompt import Clauses, Metric
+from pytest_ctxeval._metrics.prompt import Clauses, Metric, Scored
 from pytest_ctxeval.errors import ConfigError
 
 
 class Judged(NamedTuple):
-    """What came of judging a case: a verdict, or the error in its place, and what it cost either way."""
+    """What came of judging a case: a verdict, or the error in its place, what it cost either way, and who judged.
+
+    `judge` is None where nothing had to be asked.
+    """
 
     verdict: Verdict | None
     error: Exception | None
     cost: Cost
+    judge: JudgeModel | None
 
     def unwrap(self) -> Verdict:
         """Give the verdict, or raise the error."""
@@ -69,24 +73,34 @@ class Judge:
         """
         __tracebackhide__ = True
         judged = self.attempt(metric, case)
-        if judged.verdict is not None:
-            self.judge_model().tell()
+        if judged.judge is not None:
+            judged.judge.tell()
         return judged.unwrap()
 
     def attempt(self, metric: Metric, case: ContextCase) -> Judged:
         """Judge a case by a metric, and give the error in place of the verdict instead of raising it."""
         costs: list[Cost] = []
+        judge = None
         try:
-            verdict = self._verdict(metric, case, costs)
+            width = self._width(metric, case)
+            if not width:
+                return Judged(_verdict(metric, [metric.score(case, [])], Cost(), source="none"), None, Cost(), None)
+            judge = self.judge_model()
+            verdict = self._verdict(metric, case, judge, width, costs)
         except Exception as error:
-            return Judged(None, error, sum(costs, Cost()))
-        return Judged(verdict, None, sum(costs, Cost()))
+            return Judged(None, error, sum(costs, Cost()), judge)
+        return Judged(verdict, None, sum(costs, Cost()), judge)
 
-    def _verdict(self, metric: Metric, case: ContextCase, costs: list[Cost]) -> Verdict:
+    def _width(self, metric: Metric, case: object) -> int:
+        """Count the prompts of a case; says what is missing before a model is built."""
         if not isinstance(case, ContextCase):
-            raise ConfigError(f"judge.assess: a {type(case).__name__} is no case; give a ContextCase")
-        width = len(metric.prompts(case, self.clauses))  # says what is missing before a model is built
-        judge = self.judge_model()
+            raise ConfigError(
+                f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
+                "context_case(query=..., assistant=...)"
+            )
+        return len(metric.prompts(case, self.clauses))
+
+    def _verdict(self, metric: Metric, case: ContextCase, judge: JudgeModel, width: int, costs: list[Cost]) -> Verdict:
         questions = [
             Question(
                 judge=judge,
@@ -105,19 +119,8 @@ class Judge:
             replies = side_by_side([question.answer for question in questions], limit=self.concurrency)
         scored = [metric.score(case, replies[start : start + width]) for start in range(0, len(replies), width)]
         cost = sum(costs, Cost())
-        return Verdict(
-            metric=metric.name,
-            score=min(max(fmean(each.score for each in scored), 0.0), 1.0),
-            reason=scored[0].reason,
-            samples=tuple(Sample(each.score, each.reason) for each in scored),
-            statements=scored[0].statements,
-            judge=judge.name,
-            prompt_version=metric.version,
-            source=_source(cost.calls),
-            calls=cost.calls,
-            tokens=cost.tokens,
-            cassette=self.tape.shown if self.tape else None,
-        )
+        shown = self.tape.shown if self.tape else None
+        return _verdict(metric, scored, cost, source=_source(cost.calls), judge=judge.name, cassette=shown)
 
     @contextmanager
     def _ready(self, judge: JudgeModel) -> Iterator[None]:
@@ -128,6 +131,31 @@ class Judge:
         self.tape.judge, self.tape.client = judge.name, judge.client
         with placeholder_keys():
             yield
+
+
+def _verdict(
+    metric: Metric,
+    scored: Sequence[Scored],
+    cost: Cost,
+    *,
+    source: Source,
+    judge: str = "",
+    cassette: str | None = None,
+) -> Verdict:
+    lowest = min(scored, key=lambda each: each.score)
+    return Verdict(
+        metric=metric.name,
+        score=min(max(fmean(each.score for each in scored), 0.0), 1.0),
+        reason=lowest.reason,
+        samples=tuple(Sample(each.score, each.reason) for each in scored),
+        statements=lowest.statements,
+        judge=judge,
+        prompt_version=metric.version,
+        source=source,
+        calls=cost.calls,
+        tokens=cost.tokens,
+        cassette=cassette,
+    )
 
 
 def _source(calls: Calls) -> Source:

@@ -37,13 +37,13 @@ def model_from_name(text: str) -> BaseChatModel:
         raise ConfigError(f"the judge {text!r} cannot be built: {one_line(redact(str(error)), 300)}") from None
 
 
-def checked_model(given: Any) -> BaseChatModel:
-    """Take what a `judge_model` fixture gave: a chat model or a "provider:name"."""
+def checked_model(given: Any, *, where: str = "judge_model gave") -> BaseChatModel:
+    """Take a chat model or a "provider:name"; `where` begins the message for anything else."""
     if isinstance(given, str):
         return model_from_name(given)
     if not isinstance(given, BaseChatModel):
         raise ConfigError(
-            f"judge_model gave a {type(given).__name__}, which is neither a LangChain chat model nor a 'provider:name'"
+            f"{where} a {type(given).__name__}, which is neither a LangChain chat model nor a 'provider:name'"
         )
     return given
 

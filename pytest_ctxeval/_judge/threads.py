@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Sequence
-from queue import SimpleQueue
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
+_Ended: TypeAlias = tuple[T | None, BaseException | None]
+_Answer: TypeAlias = "SimpleQueue[_Ended[T]]"
+
+AHEAD: Final = 4
 
 
 def in_thread(function: Callable[[], T], *, timeout_s: float) -> T:
@@ -17,51 +22,79 @@ def in_thread(function: Callable[[], T], *, timeout_s: float) -> T:
     It runs in a thread of its own, in a copy of this context: there is no running event loop in its way, and one that
     never answers can be left behind.
     """
-    answer: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            answer.put((function(), None))
-        except BaseException as error:  # raised again where the answer is waited for
-            answer.put((None, error))
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="ctxeval-judge", daemon=True).start()
+    answer = _started(function, threading.Semaphore())
     try:
-        value, error = answer.get(timeout=timeout_s)
-    except Exception:  # queue.Empty
+        ended = answer.get(timeout=timeout_s)
+    except Empty:
         raise TimeoutError from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]  # a T where there is no error
+    return _value(ended)
 
 
 def side_by_side(functions: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
     """Run the functions with at most `limit` at a time and give what they return, in order.
 
-    The first error in order is raised, once all that were started have ended.
+    All are run, whatever becomes of the others; then the first error in order is raised.
     """
     if len(functions) == 1 or limit == 1:
-        return [function() for function in functions]
-    places = threading.Semaphore(limit)
-    ended: list[tuple[T | None, BaseException | None]] = [(None, None)] * len(functions)
+        ended = [_ended(function) for function in functions]
+    else:
+        places = threading.Semaphore(limit)
+        answers = [_started(function, places) for function in functions]
+        ended = [answer.get() for answer in answers]
+    return [_value(each) for each in ended]
 
-    def run(number: int) -> None:
+
+def in_order(functions: Iterable[Callable[[], T]], *, limit: int) -> Iterator[T]:
+    """Run the functions as they come, at most `limit` at a time, and give what they return, in order.
+
+    What they come from is read ahead by at most `AHEAD` times `limit`, so it may be endless. An error of theirs is
+    raised in its place, once those that had begun have ended; the others are then not begun.
+    """
+    if limit == 1:
+        yield from (function() for function in functions)
+        return
+    places, stopped = threading.Semaphore(limit), threading.Event()
+    answers: deque[_Answer[T]] = deque()
+    try:
+        for function in functions:
+            answers.append(_started(function, places, stopped))
+            if len(answers) >= AHEAD * limit:
+                yield _value(answers.popleft().get())
+        while answers:
+            yield _value(answers.popleft().get())
+    except Exception:
+        stopped.set()
+        for answer in answers:
+            answer.get()
+        raise
+    finally:
+        stopped.set()
+
+
+def _started(
+    function: Callable[[], T], places: threading.Semaphore, stopped: threading.Event | None = None
+) -> _Answer[T]:
+    """Begin in a thread of its own, in a copy of this context, once there is a place."""
+    answer: _Answer[T] = SimpleQueue()
+
+    def run() -> None:
         with places:
-            try:
-                ended[number] = (functions[number](), None)
-            except BaseException as error:  # raised again below
-                ended[number] = (None, error)
+            answer.put((None, None) if stopped is not None and stopped.is_set() else _ended(function))
 
-    threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(run, number), name="ctxeval-judge", daemon=True)
-        for number in range(len(functions))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for _, error in ended:
-        if error is not None:
-            raise error
-    return [value for value, _ in ended]  # type: ignore[misc]  # likewise
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="ctxeval-judge", daemon=True).start()
+    return answer
+
+
+def _ended(function: Callable[[], T]) -> _Ended[T]:
+    try:
+        return function(), None
+    except BaseException as error:  # raised again where the answer is waited for
+        return None, error
+
+
+def _value(ended: _Ended[T]) -> T:
+    value, error = ended
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]  # a T where there is no error

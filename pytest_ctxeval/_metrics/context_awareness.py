@@ -8,8 +8,18 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_ctxeval._core.data import ContextCase
-from pytest_ctxeval._metrics.prompt import Clauses, Metric, Prompt, Scored, ask_for_json, check_sendable, enclose
-from pytest_ctxeval.errors import ConfigError
+from pytest_ctxeval._metrics.prompt import (
+    Clauses,
+    Metric,
+    Prompt,
+    Scored,
+    ask_for_json,
+    check_filled,
+    check_sendable,
+    enclose,
+    language_word,
+)
+from pytest_ctxeval._metrics.template import checked_template, prompt_version
 
 
 class ContextReply(BaseModel):
@@ -70,37 +80,68 @@ _JSON_SCHEMA: Final = {
 }
 
 
-def _prompts(case: ContextCase, clauses: Clauses | None) -> tuple[Prompt, ...]:
-    for field in ("context", "query", "assistant"):
-        if not getattr(case, field).strip():
-            raise ConfigError(
-                f"case {case.qa_id!r}: context awareness needs {field}=, and it is blank; "
-                f"give it in the dataset, on the marker or with context_case({field}=...)"
-            )
-    parts = [("context", case.context), ("query", case.query), ("answer", case.assistant)]
-    if case.ground_truth_assistant:
-        parts.append(("reference answer", case.ground_truth_assistant))
-    if case.observation:
-        parts.append(("observation", case.observation))
-    for name, text in parts:
-        check_sendable(text, f"case {case.qa_id!r}: the {name}")
-    example = f'{{"insight": "<the reason, in {_word(case.language)}>", "score": <a number from 0.0 to 1.0>}}'
-    user = "\n\n".join(
-        [
-            *(enclose(name, text) for name, text in parts),
-            (
-                f"First say in one or two sentences, in the language {_word(case.language)}, whether the facts in the "
-                "answer agree with the context. Then give the score from 0.0 to 1.0."
-            ),
-            ask_for_json(example, clauses),
-        ]
+class ContextAwarenessTemplate:
+    """What the judge is told of context awareness. Override a method, or give any object that has both.
+
+    The form of the reply is not the template's: it is asked for behind the text of `user`.
+    """
+
+    def system(self) -> str:
+        """Give the instructions: what is judged, on which scale, with examples."""
+        return _SYSTEM
+
+    def user(
+        self, *, context: str, query: str, answer: str, ground_truth: str | None, observation: str | None, language: str
+    ) -> str:
+        """Give the text for one case. `enclose` keeps each part between boundaries that it cannot contain."""
+        parts = {"context": context, "query": query, "answer": answer}
+        parts |= {"reference answer": ground_truth} if ground_truth else {}
+        parts |= {"observation": observation} if observation else {}
+        asked = (
+            f"First say in one or two sentences, in the language {language_word(language)}, whether the facts in the "
+            "answer agree with the context. Then give the score from 0.0 to 1.0."
+        )
+        return "\n\n".join([*(enclose(name, text) for name, text in parts.items()), asked])
+
+
+def context_awareness(*, template: object = ContextAwarenessTemplate) -> Metric:
+    """Make the metric, for `judge.assess` or `assert_context_awareness(metric=...)`, with a prompt of one's own.
+
+    `template` is a class or an object with the methods of `ContextAwarenessTemplate`. Raises `ConfigError` for another.
+    """
+    used: ContextAwarenessTemplate = checked_template(template, ContextAwarenessTemplate, _PROBE)
+    return Metric(
+        name="context_awareness",
+        version=prompt_version(used, ContextAwarenessTemplate(), _PROBE),
+        prompts=lambda case, clauses: _prompts(used, case, clauses),
+        score=_score,
+        in_words=lambda verdict: band(verdict.score),
     )
-    return (Prompt(system=_SYSTEM, user=user, schema=ContextReply, json_schema=_JSON_SCHEMA),)
 
 
-def _word(language: str) -> str:
-    """Keep a language's name to one line, since it stands outside the boundaries."""
-    return " ".join(language.split())[:40] or "english"
+def _prompts(template: ContextAwarenessTemplate, case: ContextCase, clauses: Clauses | None) -> tuple[Prompt, ...]:
+    check_filled(case, "context awareness", "context", "query", "assistant")
+    parts = {
+        "context": case.context,
+        "query": case.query,
+        "answer": case.assistant,
+        "reference answer": case.ground_truth_assistant or "",
+        "observation": case.observation or "",
+    }
+    for name, text in parts.items():
+        check_sendable(text, f"case {case.qa_id!r}: the {name}")
+    user = template.user(
+        context=case.context,
+        query=case.query,
+        answer=case.assistant,
+        ground_truth=case.ground_truth_assistant or None,
+        observation=case.observation or None,
+        language=case.language,
+    )
+    word = language_word(case.language)
+    example = f'{{"insight": "<the reason, in {word}>", "score": <a number from 0.0 to 1.0>}}'
+    asked = f"{user}\n\n{ask_for_json(example, clauses)}"
+    return (Prompt(system=template.system(), user=asked, schema=ContextReply, json_schema=_JSON_SCHEMA),)
 
 
 def _score(case: ContextCase, replies: Sequence[ContextReply]) -> Scored:
@@ -108,4 +149,13 @@ def _score(case: ContextCase, replies: Sequence[ContextReply]) -> Scored:
     return Scored(score=replies[0].score, reason=replies[0].insight)
 
 
-CONTEXT_AWARENESS: Final = Metric(name="context_awareness", version="1", prompts=_prompts, score=_score)
+_PROBE: Final = {
+    "context": "Open from 9 to 5.",
+    "query": "When are you open?",
+    "answer": "From 9 to 5.",
+    "ground_truth": "9 to 5",
+    "observation": "asked by phone",
+    "language": "english",
+}
+
+CONTEXT_AWARENESS: Final = context_awareness()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from pytest_ctxeval._core.data import ContextCase
-from pytest_ctxeval._core.verdict import Statement
+from pytest_ctxeval._core.verdict import Statement, Verdict
 from pytest_ctxeval.errors import ConfigError
 
 
@@ -48,14 +48,16 @@ class Scored(NamedTuple):
 class Metric:
     """A measure of a case: how to ask the judge for it, and how to score what the judge says.
 
-    `prompts` raises `ConfigError` where the case lacks what the metric needs; `score` gets the validated
-    replies in the order of the prompts. `version` changes whenever the prompt does.
+    `prompts` raises `ConfigError` where the case lacks what the metric needs, and gives none where there is nothing to
+    ask; `score` gets the validated replies in the order of the prompts. `version` changes whenever the prompt does, or
+    what is made of the replies. `in_words` says in a few words what the score of a verdict means.
     """
 
     name: str
     version: str
     prompts: Callable[[ContextCase, Clauses | None], tuple[Prompt, ...]]
     score: Callable[[ContextCase, Sequence[Any]], Scored]
+    in_words: Callable[[Verdict], str]
 
     @property
     def title(self) -> str:
@@ -67,6 +69,16 @@ def enclose(name: str, text: str) -> str:
     """Put `text` between boundary lines that it cannot contain: their token is a hash of the text itself."""
     token = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"<<<{name} {token}>>>\n{text}\n<<<end of {name} {token}>>>"
+
+
+def check_filled(case: ContextCase, metric: str, *fields: str) -> None:
+    """Raise `ConfigError` for a case that leaves blank what a metric needs."""
+    for field in fields:
+        if not getattr(case, field).strip():
+            raise ConfigError(
+                f"case {case.qa_id!r}: {metric} needs {field}=, and it is blank; "
+                f"give it in the dataset, on the marker or with context_case({field}=...)"
+            )
 
 
 def check_sendable(text: str, what: str) -> None:
@@ -88,3 +100,8 @@ def ask_for_json(example: str, clauses: Clauses | None) -> str:
         "Reply with one JSON object and nothing else, opened and closed by exactly these marks:\n"
         f"{clauses.bos}\n{example}\n{clauses.eos}"
     )
+
+
+def language_word(language: str) -> str:
+    """Keep a language's name to one line, since it stands outside the boundaries."""
+    return " ".join(language.split())[:40] or "english"

@@ -19,6 +19,7 @@ from pytest_ctxeval._judge.judge import Judge
 from pytest_ctxeval._judge.model import checked_model, model_from_name
 from pytest_ctxeval._judge.provider import NO_JUDGE
 from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
+from pytest_ctxeval._metrics.contextual_relevancy import CONTEXTUAL_RELEVANCY
 from pytest_ctxeval._metrics.prompt import Metric
 from pytest_ctxeval._plugin import collect
 from pytest_ctxeval._plugin.cassettes import tape_of
@@ -26,7 +27,10 @@ from pytest_ctxeval._plugin.options import Settings
 from pytest_ctxeval._plugin.stash import BENCH, ENDING, NODE_ID, POSITION, RESULTS, SENT, SETTINGS
 from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, JudgeUnreachableError
 
-METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS,)}
+METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
+
+
+_Identity = tuple[str, str, str]  # of a metric, its version and a case
 
 
 class Bench:
@@ -87,8 +91,8 @@ class ItemJudge(Judge):
             timeout_s=settings.timeout_s,
         )
         self._lock = threading.Lock()
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._places: dict[tuple[str, str], int] = {}  # of results, by metric and case
+        self._verdicts: dict[_Identity, Verdict] = {}
+        self._places: dict[_Identity, int] = {}  # of results, by metric and case
 
     def assess(self, metric: Metric | str, case: ContextCase, *, min: float | None = None) -> Verdict:
         """Judge a case by a metric (or its name), and keep the result; `min` is the bar of an assertion, 0 to 1.
@@ -103,7 +107,7 @@ class ItemJudge(Judge):
                 f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
                 "context_case(query=..., assistant=...)"
             )
-        identity = (metric.name, repr(dict(case)))
+        identity = (metric.name, metric.version, repr(dict(case)))
         known = self._verdicts.get(identity)
         if known is not None:
             self._raise_bar(identity, min)
@@ -117,13 +121,15 @@ class ItemJudge(Judge):
         verdict = judged.unwrap()
         self._verdicts[identity] = verdict
         self._keep(identity, self._scored(verdict, case, min))
-        self.judge_model().tell()
+        if judged.judge is not None:
+            judged.judge.tell()
         return verdict
 
     def case_of(self, batch: Batch, *, context: str) -> ContextCase:
-        """Put a batch in the session of this test."""
-        session = collect.blank_case(self._item).session_id
-        return ContextCase.from_batch(batch, context=context, session_id=session)
+        """Put a batch in the session of this test, as its marker describes it."""
+        session = collect.blank_case(self._item)
+        named = {name: getattr(session, name) for name in ("session_id", "assistant_id", "language")}
+        return ContextCase.from_batch(batch, context=context, **named)
 
     def close(self) -> None:
         """Save what was recorded. Raises `CassetteError` where it must not or cannot be written."""
@@ -138,19 +144,19 @@ class ItemJudge(Judge):
                 self._results[:] = [_as_live(result) for result in self._results]
                 self._item.stash[SENT] = -1
 
-    def _keep(self, identity: tuple[str, str], result: CaseResult) -> None:
+    def _keep(self, identity: _Identity, result: CaseResult) -> None:
         """Keep a result. A case that is asked for again, once the judge has failed on it, has one still."""
         with self._lock:  # a test may judge in threads of its own
             place = self._places.setdefault(identity, len(self._results))
             self._results[place : place + 1] = [result]
 
-    def _raise_bar(self, identity: tuple[str, str], bar: float | None) -> None:
+    def _raise_bar(self, identity: _Identity, bar: float | None) -> None:
         """Let the higher bar count where a case is asserted twice."""
         result = self._results[self._places[identity]]
         bars = [each for each in (result.min, bar) if each is not None]
         self._results[self._places[identity]] = replace(result, min=max(bars, default=None))
 
-    def _fail(self, identity: tuple[str, str], result: CaseResult, error: Exception | None) -> NoReturn:
+    def _fail(self, identity: _Identity, result: CaseResult, error: Exception | None) -> NoReturn:
         __tracebackhide__ = True
         self._keep(identity, result)
         if isinstance(error, JudgeUnreachableError) and error.refused:
@@ -214,6 +220,7 @@ _CARRIED: Final = (
     "query",
     "assistant",
     "context",
+    "retrieval_context",
     "ground_truth_assistant",
     "language",
 )

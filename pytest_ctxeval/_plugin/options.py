@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 StatMode = Literal["frequentist", "bayesian"]
 
-METRICS: Final = ("context_awareness",)
+METRICS: Final = ("context_awareness", "contextual_relevancy")
 
 _DAY_S: Final = 86_400
 _DIGITS: Final = 9

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 from pytest_ctxeval._core.gate import GateCheck
 from pytest_ctxeval._core.summary import Summary
+from pytest_ctxeval._core.verdict import CaseResult, spread_of
 
 SCHEMA: Final = 1
 
@@ -29,6 +30,11 @@ def run_json(summary: Summary, checks: Sequence[GateCheck], *, record: str, stat
             }
             for check in checks
         ],
-        "cases": [asdict(result) for result in summary.results],
+        "cases": [_case(result) for result in summary.results],
     }
     return json.dumps(run, indent=2) + "\n"
+
+
+def _case(result: CaseResult) -> dict[str, Any]:
+    spread = spread_of(result.samples)
+    return {**asdict(result), "spread": [spread.low, spread.high] if spread else None}

@@ -9,7 +9,8 @@ from typing import Final
 from pytest_ctxeval._core.gate import GateCheck
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult
+from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
+from pytest_ctxeval._report.failure import spread_text
 
 _ROWS: Final = 8  # of sessions
 _CASES: Final = 3  # of lowest, of unscored cases
@@ -44,6 +45,7 @@ def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
     else:
         found += _worst(section.summary, width) if verbosity == 0 else []
         found += _unscored(results, width)
+        found += _undecided(section.summary, width)
     found += [Line(f"{'reruns':<10}{len(again)}: {one_line(again[0].node_id)}") for again in [_rerun(results)] if again]
     found += [_lone_gate(check) for check in section.checks if check.session is None]
     found += [
@@ -121,16 +123,22 @@ def _lone_gate(check: GateCheck) -> Line:
 def _worst(summary: Summary, width: int) -> Iterator[Line]:
     """The lowest of those below their bar, or else the lowest of all."""
     below = [result for result in lowest(summary, len(summary.results)) if not result.passed]
-    for result in below[:_CASES] or lowest(summary, 1):
-        yield _case("lowest", result, width)
+    yield from (_case("lowest", result, width) for result in _named(summary))
     if len(below) > _CASES:
         yield Line(f"{'':<10}and {len(below) - _CASES} more below their bar")
+
+
+def _named(summary: Summary) -> list[CaseResult]:
+    worst = lowest(summary, len(summary.results))
+    return [result for result in worst if not result.passed][:_CASES] or list(worst[:1])
 
 
 def _case(label: str, result: CaseResult, width: int) -> Line:
     score = " -  " if result.score is None else f"{result.score:.2f}"
     start = f"{label:<10}{score}  {one_line(result.node_id)}"
-    told = one_line(result.unscored or result.reason)
+    spread = spread_of(result.samples)
+    samples = f"{spread.n} samples, {spread_text(spread, result.min)}: " if spread else ""
+    told = one_line(result.unscored or f"{samples}{result.reason}")
     room = max(width - len(start) - 3, 30)
     return Line(f"{start}  {one_line(told, room)}".rstrip(), {} if result.passed else {"yellow": True})
 
@@ -142,6 +150,20 @@ def _unscored(results: Sequence[CaseResult], width: int) -> Iterator[Line]:
         yield Line(f"{start}  {one_line(result.unscored or '', max(width - len(start) - 3, 30))}", {"red": True})
     if len(missing) > _CASES:
         yield Line(f"{'':<10}and {len(missing) - _CASES} more, {len(missing)} in all", {"red": True})
+
+
+def _undecided(summary: Summary, width: int) -> Iterator[Line]:
+    """The cases that passed, and whose samples lie on both sides of their bar: another run might say otherwise."""
+    named = _named(summary)
+    both = [result for result in summary.results if result.passed and _is_undecided(result) and result not in named]
+    yield from (_case("undecided", result, width) for result in both[:_CASES])
+    if len(both) > _CASES:
+        yield Line(f"{'':<10}and {len(both) - _CASES} more within the spread of their bar")
+
+
+def _is_undecided(result: CaseResult) -> bool:
+    spread = spread_of(result.samples)
+    return spread is not None and result.min is not None and spread.holds(result.min)
 
 
 def _rerun(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -159,7 +181,8 @@ def _calls(section: Section) -> Iterator[Line]:
     judged = [result for result in results if result.score is not None]
     if results:
         total = sum((result.calls for result in results), Calls())
-        names = ", ".join(dict.fromkeys(one_line(result.judge or "", 60) for result in judged)) or "no verdict"
+        asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
+        names = ", ".join(asked) or ("not asked" if judged else "no verdict")
         known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
         tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
         yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={section.record}")

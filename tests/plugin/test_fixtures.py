@@ -359,22 +359,6 @@ def test_a_blank_field_is_refused_and_the_case_unscored(suite: Suite, field: str
     assert "0/1  no score" in section(result)
 
 
-def test_samples_are_averaged_and_shown(suite: Suite) -> None:
-    suite.module(
-        """
-        import pytest
-        from pytest_ctxeval import assert_context_awareness
-
-        @pytest.mark.ctxeval(samples=2, context="C", query="Q", assistant="SCORE=0.5/0.6")
-        def test_it(context_case):
-            assert_context_awareness(context_case)
-        """
-    )
-    told = suite.in_process("--ctxeval-concurrency=1").stdout.str()
-    assert "ScoreTooLow: 0.55 < 0.80 context awareness of 'test_it' (moderate)" in told
-    assert "samples    0.50 0.60" in told
-
-
 def test_what_the_judge_and_the_data_say_is_made_harmless(suite: Suite) -> None:
     suite.cases(
         {

@@ -1,5 +1,6 @@
-"""A judge that does what the answer under test says."""
+"""A judge that does what the answer or the chunk under test says."""
 
+import json
 import re
 from typing import Any
 
@@ -12,6 +13,8 @@ class ScriptedJudge(BaseChatModel):
     """`SCORE=0.9` in the prompt gets a verdict of 0.9, `REPLY=text` that text, `RAISE=text` an error.
 
     `SCORE=0.9/0.1` gives the two in turn.
+
+    Each line of a retrieved chunk is a statement; `NOT this BECAUSE of that` is an irrelevant one, `NOTHING` none.
     """
 
     model_name: str = "scripted"
@@ -37,9 +40,28 @@ class ScriptedJudge(BaseChatModel):
             raise ConnectionError(found[1])
         if found := re.search(r"REPLY=(.*)", prompt):
             return found[1]
+        if "<<<chunk " in prompt:
+            return relevancy_reply(prompt)
         scores = re.search(r"SCORE=([\d./]+)", prompt)
         assert scores, prompt
         turns = scores[1].split("/")
         reason = re.search(r"REASON=(.*)", prompt)
         score = turns[(len([each for each in self.asked if each == prompt]) - 1) % len(turns)]
         return f'{{"insight": "{reason[1] if reason else "because"}", "score": {score}}}'
+
+
+_CHUNK = re.compile(r"<<<chunk (\d+) (\w+)>>>\n(.*?)\n<<<end of chunk \1 \2>>>", re.DOTALL)
+
+
+def relevancy_reply(prompt: str) -> str:
+    """What is said of the chunks in a prompt: of each by itself, whatever their order."""
+    chunks = [
+        {"chunk": int(number), "statements": [_statement(line) for line in text.splitlines() if line != "NOTHING"]}
+        for number, _, text in _CHUNK.findall(prompt)
+    ]
+    return json.dumps({"chunks": chunks})
+
+
+def _statement(line: str) -> dict[str, Any]:
+    statement, _, reason = line.removeprefix("NOT ").partition(" BECAUSE ")
+    return {"statement": statement, "relevant": not line.startswith("NOT "), "reason": reason or None}
