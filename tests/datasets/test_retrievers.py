@@ -82,7 +82,7 @@ def giving(value: Any) -> Any:
         iter([SHOP, [[BANK]]]),
         [giving([SHOP]), Configured(BANK)],
     ],
-    ids=str,
+    ids=lambda given: type(given).__name__,
 )
 def test_every_source_gives_its_datasets_in_order(source: object) -> None:
     assert loaded(source) == [SHOP, BANK]
