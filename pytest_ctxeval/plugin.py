@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ctxeval._plugin import collect, options
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, JUDGE, LEDGER, NODE_ID, RUNNING, SETTINGS
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, JUDGE, LEDGER, NODE_ID, PART_FAILED, RUNNING, SETTINGS
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         raise
     finally:
         RUNNING.remove(item)
+        attempt.leave_clean()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,7 +96,7 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Let a judge be built without its key: where every answer is replayed, none is needed."""
-    if fixturedef.argname != "judge_model" or request.config.stash[SETTINGS].record == "off":
+    if fixturedef.argname != "judge_model" or not collect.is_judged(request):
         return (yield)
     from pytest_ctxeval._judge.placeholder import placeholder_keys
 
@@ -114,6 +115,17 @@ def pytest_runtest_makereport(
 
         attach_results(item, call, report)
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """See to tests that a conftest.py has marked only now."""
+    collect.mark_late(items)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a subtest that failed: its test may end without an error all the same."""
+    if report.failed and RUNNING and RUNNING[-1].nodeid == report.nodeid:
+        RUNNING[-1].stash[PART_FAILED] = True
 
 
 class Recorder:

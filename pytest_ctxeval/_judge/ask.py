@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
+from pytest_ctxeval._core.strict_json import no_duplicates
 from pytest_ctxeval._core.text import harmless
 from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._judge.cassette.miss import keyless_error, miss_error
@@ -117,6 +120,7 @@ class Question:
             if is_cut(message):
                 raise cut_reply(self.judge.name, raw=text)
             try:
+                _check_parsed(message, call)
                 return read_reply(text, prompt, self.clauses)
             except UnreadableReplyError as error:
                 problem = str(error)
@@ -174,8 +178,32 @@ class Question:
 
 def _answered(call: Call | None) -> str:
     """What the server said last, if it was no error."""
-    last = call.recorded[-1] if call and call.recorded else None
+    last = call.last if call else None
     return str(last.answer) if last and last.is_good else ""
+
+
+def _check_parsed(message: AIMessage, call: Call | None) -> None:
+    """Look at what the client has parsed already, of a call of a tool: it has dropped a name that stood there twice."""
+    answer = _answered(call) if message.tool_calls else ""
+    for text in (answer, *answer.splitlines()):  # whole, or one object a line
+        _check_names(text.strip().removeprefix("data:"))
+
+
+def _check_names(text: str) -> None:
+    """Raise `UnreadableReplyError` where a name stands twice in an object, or in the arguments of a call."""
+
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = no_duplicates(pairs)
+        if isinstance(found.get("arguments"), str):
+            _check_names(found["arguments"])
+        return found
+
+    try:
+        json.loads(text, object_pairs_hook=checked)
+    except json.JSONDecodeError:
+        return
+    except ValueError as error:
+        raise UnreadableReplyError(str(error)) from None
 
 
 def _ask_again(why: str) -> str:

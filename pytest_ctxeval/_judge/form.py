@@ -69,11 +69,16 @@ def invoke(model: BaseChatModel, prompt: Prompt, form: str, messages: Sequence[B
 
 
 def said_text(message: AIMessage) -> str:
-    """The reply as text; where the model called the tool it was offered, what it called it with."""
-    if message.tool_calls:
-        return json.dumps(message.tool_calls[0]["args"])
-    if message.invalid_tool_calls:
-        return message.invalid_tool_calls[0]["args"] or ""
+    """The reply as text; where the model called the tool it was offered, what it called it with, each call on a line.
+
+    As it was sent, where the client keeps that: what it has parsed holds no name twice.
+    """
+    raw = [each.get("function", {}).get("arguments") for each in message.additional_kwargs.get("tool_calls", ())]
+    if raw and all(isinstance(each, str) for each in raw):
+        return "\n".join(raw)
+    if message.tool_calls or message.invalid_tool_calls:
+        parsed = [json.dumps(each["args"]) for each in message.tool_calls]
+        return "\n".join([*parsed, *(str(each["args"] or "") for each in message.invalid_tool_calls)])
     return text_of(message)
 
 

@@ -113,8 +113,13 @@ def is_refused_form(error: Exception, *, asked: bool) -> bool:
     if status is None:
         known = isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError))
         return isinstance(error, Warning) or (known and not asked)
-    return status in (400, 415, 422, 501) and not _is_too_long(error)
+    told = bool(_FORM.search(_whole(error)))
+    return (status in (415, 501) or (status in (400, 422) and told)) and not _is_too_long(error)
 
+
+_FORM: Final = re.compile(
+    r"response_?format|json|schema|tool|function|structured|output_|\bformat\b|grammar", re.IGNORECASE
+)
 
 # By name, since no client is imported here: the SDKs' connection errors, httpx's and Python's own.
 _UNREACHED: Final = frozenset({"APIConnectionError", "ModelConnectionError", "TransportError", "OSError"})

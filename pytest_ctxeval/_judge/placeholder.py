@@ -13,14 +13,17 @@ from pytest_ctxeval._judge.provider import KEY_VARIABLES
 
 _lock: Final = threading.Lock()
 _held: dict[str, int] = {}
+_before: dict[str, str | None] = {}
 
 
 @contextmanager
 def placeholder_keys() -> Iterator[None]:
-    """Let unset key variables hold a placeholder while the block runs. A request that carries it never goes out."""
+    """Let unset key variables hold a placeholder while the block runs. None that carries it leaves this machine."""
     with _lock:
         mine = unset_variables(KEY_VARIABLES)
         for name in mine:
+            if not _held.get(name):
+                _before[name] = os.environ.get(name)
             _held[name] = _held.get(name, 0) + 1
             os.environ[name] = PLACEHOLDER
     try:
@@ -29,5 +32,15 @@ def placeholder_keys() -> Iterator[None]:
         with _lock:
             for name in mine:
                 _held[name] -= 1
-                if not _held[name] and os.environ.get(name) == PLACEHOLDER:
-                    del os.environ[name]
+        sweep()
+
+
+def sweep() -> None:
+    """Take the placeholder out of the environment, whoever put it back; what stood there before stands there again."""
+    with _lock:
+        for name in [name for name, count in _held.items() if not count and os.environ.get(name) == PLACEHOLDER]:
+            before = _before.get(name)
+            if before is None or before == PLACEHOLDER:
+                del os.environ[name]
+            else:
+                os.environ[name] = before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ValidationError
@@ -15,8 +15,9 @@ from pytest_ctxeval._metrics.prompt import Clauses, Prompt
 
 _CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
 _THINKING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT: Final = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
 _START: Final = re.compile(r"[{\[]")
-_OPENING: Final = re.compile(r"\{\s*\"|\[\s*[{\[]")  # what can only be meant as JSON
+_OPENING: Final = re.compile(r"\{\s*[\"']|\{\s*\w+\s*:|\[\s*[{\[]")  # what can only be meant as JSON
 
 
 class UnreadableReplyError(ValueError):
@@ -26,7 +27,7 @@ class UnreadableReplyError(ValueError):
 def text_of(message: BaseMessage) -> str:
     """The text that the model answered with: its text blocks, without the thinking before them."""
     text = message.content if isinstance(message.content, str) else "".join(_texts(message.content))
-    return _THINKING.sub("", text).lstrip("\ufeff")
+    return _without_thinking(text).lstrip("\ufeff")
 
 
 def is_cut(message: BaseMessage) -> bool:
@@ -43,15 +44,56 @@ def read_reply(text: str, prompt: Prompt, clauses: Clauses) -> BaseModel:
     """Give the first candidate that satisfies the prompt's schema, the last one in the text first.
 
     Candidates are what stands between the clauses, then every top-level JSON object of the text. Raises
-    `UnreadableReplyError` where none satisfies it: no number is fished out of prose, rescaled or clamped.
+    `UnreadableReplyError` where none satisfies it, and where another verdict seems to follow: no number is fished out
+    of prose, rescaled or clamped.
     """
     problem = "it holds no JSON object"
     for number, candidate in enumerate(_candidates(text, clauses)):
         try:
-            return _validated(candidate, prompt)
+            reply = _validated(candidate.text, prompt)
         except UnreadableReplyError as error:
             problem = problem if number else str(error)
+        else:
+            if not candidate.is_marked or clauses == Clauses():
+                _check_tail(text[candidate.end :], reply, prompt)
+            return reply
     raise UnreadableReplyError(problem)
+
+
+class _Candidate(NamedTuple):
+    """What may be the verdict, where the text goes on behind it, and whether it stood between the clauses.
+
+    Clauses of one's own are known to nobody else; a fence of Markdown may be quoted like anything.
+    """
+
+    text: str
+    end: int
+    is_marked: bool = False
+
+
+def _check_tail(tail: str, reply: BaseModel, prompt: Prompt) -> None:
+    """Refuse a verdict behind which there is talk of another: it may be a quotation of the answer under test."""
+    names = "|".join(prompt.schema.model_fields)
+    if not re.search(rf"[\"'](?:{names})[\"']\s*:|\b(?:{names})\b\W{{0,8}}\d", tail, re.IGNORECASE):
+        return
+    try:
+        later = [_validated(candidate.text, prompt) for candidate in _objects(tail)]
+    except UnreadableReplyError:
+        later = []
+    if not later or any(each != reply for each in later):
+        raise UnreadableReplyError("it seems to hold more than one verdict")
+
+
+def _without_thinking(text: str) -> str:
+    """Drop what a model thought before it answered; the mark that opens it may stand in its prompt."""
+    while True:
+        shorter = _THINKING.sub("", text)
+        mark = _THOUGHT.search(shorter)
+        if mark and mark[1]:
+            shorter = shorter[mark.end() :]
+        if shorter == text:
+            return text
+        text = shorter
 
 
 def _texts(blocks: Sequence[Any]) -> Iterator[str]:
@@ -62,12 +104,12 @@ def _texts(blocks: Sequence[Any]) -> Iterator[str]:
             yield str(block.get("text", ""))
 
 
-def _candidates(text: str, clauses: Clauses) -> Iterator[str]:
+def _candidates(text: str, clauses: Clauses) -> Iterator[_Candidate]:
     yield from reversed(list(_between(text, clauses)))
     yield from reversed(_objects(text))
 
 
-def _between(text: str, clauses: Clauses) -> Iterator[str]:
+def _between(text: str, clauses: Clauses) -> Iterator[_Candidate]:
     """What stands between an opening mark and the next closing one."""
     at = text.find(clauses.bos)
     while at >= 0:
@@ -75,17 +117,17 @@ def _between(text: str, clauses: Clauses) -> Iterator[str]:
         end = text.find(clauses.eos, start)
         if end < 0:
             return
-        yield text[start:end].strip()
+        yield _Candidate(text[start:end].strip(), end + len(clauses.eos), is_marked=True)
         at = text.find(clauses.bos, end + len(clauses.eos))
 
 
-def _objects(text: str) -> list[str]:
+def _objects(text: str) -> list[_Candidate]:
     """Every top-level JSON object in the text; none where something begins as JSON and is broken.
 
     What stands inside broken JSON may be a quotation of the answer under test.
     """
     decoder = json.JSONDecoder()
-    objects: list[str] = []
+    objects: list[_Candidate] = []
     at = _next_start(text, 0)
     while at >= 0:
         try:
@@ -96,7 +138,7 @@ def _objects(text: str) -> list[str]:
             end = at + 1
         else:
             if isinstance(found, dict):
-                objects.append(text[at:end])
+                objects.append(_Candidate(text[at:end], end))
         at = _next_start(text, end)
     return objects
 

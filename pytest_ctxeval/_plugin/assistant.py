@@ -17,6 +17,13 @@ from pytest_ctxeval._judge.placeholder import placeholder_keys
 from pytest_ctxeval.errors import CassetteError, CassetteMissError
 
 
+def is_assertion(error: BaseException) -> bool:
+    """Whether a test failed because something was asserted that is not so, and not because something broke."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_assertion(each) for each in error.exceptions)
+    return isinstance(error, (AssertionError, pytest.fail.Exception))
+
+
 class AssistantCassette:
     """`with ctxeval_cassette:` puts the assistant's own model calls on the cassette of the test.
 
@@ -49,8 +56,7 @@ class AssistantCassette:
         if self._tape is None:
             return
         call = self._leave()
-        whole = error is None or isinstance(error, (AssertionError, pytest.fail.Exception))
-        kept = self._tape.keep(call) if whole else call.costs
+        kept = self._tape.keep(call, if_finished=not (error is None or is_assertion(error)))
         with self._lock:
             self.calls += kept
         problem = self._problem(self._tape, call, nothing_is_wrong=error is None)
@@ -65,6 +71,9 @@ class AssistantCassette:
             self._open.remove(entry)
         call, stack = entry
         stack.close()
+        outer = ACTIVE.get()
+        if outer is not None and outer.tape is self._tape:
+            outer.nested = True
         return call
 
     @staticmethod
@@ -79,7 +88,7 @@ class AssistantCassette:
             )
         if call.keyless:
             return keyless_error(tape, "the assistant's model")
-        if nothing_is_wrong and not call.seen:
+        if nothing_is_wrong and not call.seen and not call.nested:
             return CassetteError(
                 "nothing was asked over HTTP inside 'with ctxeval_cassette:' that could be recorded or replayed; call "
                 "the assistant inside the block, or use --ctxeval-record=off for one that runs in this process"

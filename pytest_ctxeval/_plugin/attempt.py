@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ctxeval._core.verdict import Calls
+from pytest_ctxeval._plugin.assistant import is_assertion
 from pytest_ctxeval._plugin.collect import check_item, planned
 from pytest_ctxeval._plugin.ledger import ATTRIBUTE, ledger_of, to_text
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, ENDING, RESULTS, SENT
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, ENDING, PART_FAILED, RESULTS, SENT
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.verdict import CaseResult
@@ -28,7 +29,7 @@ def announce(item: pytest.Item) -> None:
 
 def start_attempt(item: pytest.Item) -> None:
     """Forget what an earlier attempt at this test has judged: the last one counts. Raises `ConfigError`."""
-    item.stash[RESULTS], item.stash[SENT], item.stash[ENDING] = [], -1, "broken"
+    item.stash[RESULTS], item.stash[SENT], item.stash[ENDING], item.stash[PART_FAILED] = [], -1, "broken", False
     check_item(item)
 
 
@@ -41,6 +42,13 @@ def attach_results(item: pytest.Item, call: pytest.CallInfo[None], report: pytes
         return
     item.stash[SENT] = len(results)
     setattr(report, ATTRIBUTE, _text(item, with_plan=call.when == "setup"))
+
+
+def leave_clean() -> None:
+    """Leave the environment as it was: a test's own monkeypatch may have put a placeholder back."""
+    from pytest_ctxeval._judge.placeholder import sweep
+
+    sweep()
 
 
 def keep_unreported(item: pytest.Item) -> None:
@@ -64,4 +72,4 @@ def _text(item: pytest.Item, *, with_plan: bool) -> str:
 def _ending(call: pytest.CallInfo[None]) -> Ending:
     if call.excinfo is None:
         return "passed"
-    return "asserted" if isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)) else "broken"
+    return "asserted" if is_assertion(call.excinfo.value) else "broken"

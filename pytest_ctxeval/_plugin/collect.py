@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ctxeval._plugin.stash import COLLECTED, NODE_ID, POSITION
+from pytest_ctxeval._plugin.stash import COLLECTED, NODE_ID, POSITION, SETTINGS
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +33,19 @@ def mark_item(item: pytest.Item) -> None:
     names = getattr(item, "fixturenames", None)
     if isinstance(names, list) and "judge" not in names:
         names.insert(0, "judge")  # the first one up is the last one down: fixtures of the test may judge as they end
+
+
+def mark_late(items: list[pytest.Item]) -> None:
+    """Do the same for tests that were marked after they were collected, as a hook of a conftest.py may."""
+    for item in items:
+        if NODE_ID not in item.stash:
+            mark_item(item)
+
+
+def is_judged(request: pytest.FixtureRequest) -> bool:
+    """Whether a fixture is set up for a test of ours, whose judge may have to be built without its key."""
+    item = getattr(request, "_pyfuncitem", None)
+    return item is not None and NODE_ID in item.stash and request.config.stash[SETTINGS].record != "off"
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from pytest_ctxeval._core.data import Batch, ContextCase
 from pytest_ctxeval._core.text import nearest, one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Verdict
+from pytest_ctxeval._judge.cassette.tape import Ending
 from pytest_ctxeval._judge.cassette.transport import routed
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.judge import Judge
@@ -24,7 +25,7 @@ from pytest_ctxeval._metrics.prompt import Metric
 from pytest_ctxeval._plugin import collect
 from pytest_ctxeval._plugin.cassettes import tape_of
 from pytest_ctxeval._plugin.options import Settings
-from pytest_ctxeval._plugin.stash import BENCH, ENDING, NODE_ID, POSITION, RESULTS, SENT, SETTINGS
+from pytest_ctxeval._plugin.stash import BENCH, ENDING, NODE_ID, PART_FAILED, POSITION, RESULTS, SENT, SETTINGS
 from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, JudgeUnreachableError
 
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
@@ -136,7 +137,7 @@ class ItemJudge(Judge):
         __tracebackhide__ = True
         kept = False
         try:
-            kept = self.tape is None or self.tape.close(self._item.stash.get(ENDING, "broken"))
+            kept = self.tape is None or self.tape.close(self._ending)
         except CassetteError as error:
             raise error.with_traceback(None) from None
         finally:
@@ -144,11 +145,17 @@ class ItemJudge(Judge):
                 self._results[:] = [_as_live(result) for result in self._results]
                 self._item.stash[SENT] = -1
 
+    @property
+    def _ending(self) -> Ending:
+        ending = self._item.stash.get(ENDING, None) or "broken"
+        return "asserted" if ending == "passed" and self._item.stash.get(PART_FAILED, False) else ending
+
     def _keep(self, identity: _Identity, result: CaseResult) -> None:
         """Keep a result. A case that is asked for again, once the judge has failed on it, has one still."""
         with self._lock:  # a test may judge in threads of its own
             place = self._places.setdefault(identity, len(self._results))
-            self._results[place : place + 1] = [result]
+            spent = sum((each.calls for each in self._results[place : place + 1]), result.calls)
+            self._results[place : place + 1] = [replace(result, calls=spent)]
 
     def _raise_bar(self, identity: _Identity, bar: float | None) -> None:
         """Let the higher bar count where a case is asserted twice."""

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
-from pytest_ctxeval._judge.cassette.secrets import redacted
+from pytest_ctxeval._judge.cassette.secrets import redact, redacted
 from pytest_ctxeval._plugin.stash import LEDGER
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class _Entry:
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
     reruns: int = 0
+    spent: Calls = field(default_factory=Calls)  # in attempts that do not count
 
 
 class Ledger:
@@ -61,6 +62,7 @@ class Ledger:
         sent = json.loads(text)
         if "planned" in sent:
             entry.planned, entry.failed = sent["planned"], None
+            entry.spent = sum((result.calls for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
         self.stopped = self.stopped or bool(sent["stopped"])
@@ -74,6 +76,11 @@ class Ledger:
     def assistant(self) -> Calls:
         """The calls of assistants under test."""
         return sum((entry.assistant for entry in self._entries.values()), Calls())
+
+    @property
+    def spent(self) -> Calls:
+        """The calls of attempts that were rerun, and do not count but for what they cost."""
+        return sum((entry.spent for entry in self._entries.values()), Calls())
 
     def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
         if not entry.results and entry.failed and entry.planned:
@@ -106,13 +113,21 @@ def to_text(
 ) -> str:
     """Give what a report carries, without secrets; `stopped` says that the judge refused the key."""
     sent: dict[str, Any] = {
-        "results": [asdict(result) for result in results],
+        "results": [_shown(asdict(result)) for result in results],
         "assistant": asdict(assistant),
         "stopped": stopped,
     }
     if planned is not None:
-        sent["planned"] = planned
-    return json.dumps(redacted(sent))
+        sent["planned"] = _shown(planned)
+    return json.dumps(sent)
+
+
+_IDENTITY: Final = ("node_id", "session_id", "assistant_id", "qa_id", "metric")
+
+
+def _shown(result: dict[str, Any]) -> dict[str, Any]:
+    """Hide keys in the texts of a result, and never in what it is known by: a gate must find its session."""
+    return {**redacted(result), **{name: result[name] for name in _IDENTITY if name in result}}
 
 
 def _result_from(sent: dict[str, Any]) -> CaseResult:
@@ -142,4 +157,4 @@ def _function(node: str) -> str:
 def _first_line(report: pytest.TestReport) -> str:
     crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
     message = getattr(crash, "message", None) or str(report.longrepr or "").strip()
-    return one_line(f"not judged: {message.splitlines()[0] if message else 'its test failed'}", 300)
+    return one_line(redact(f"not judged: {message.splitlines()[0] if message else 'its test failed'}"), 300)

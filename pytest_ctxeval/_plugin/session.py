@@ -54,6 +54,7 @@ def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[
         checks=ledger.checks,
         record=settings.record,
         assistant=ledger.assistant,
+        spent=ledger.spent,
         level=level,
         notes=ledger.notes,
     )

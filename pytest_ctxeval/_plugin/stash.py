@@ -31,4 +31,5 @@ JUDGE: Final[pytest.StashKey[ItemJudge]] = pytest.StashKey()
 ASSISTANT: Final[pytest.StashKey[AssistantCassette]] = pytest.StashKey()
 RESULTS: Final[pytest.StashKey[list[CaseResult]]] = pytest.StashKey()  # what was judged in this attempt
 SENT: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many of them the last report carried
+PART_FAILED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether a report of it, as of a subtest, failed
 ENDING: Final[pytest.StashKey[Ending]] = pytest.StashKey()  # how it came to its end

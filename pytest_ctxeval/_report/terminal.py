@@ -26,12 +26,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """All that the section tells. `level` is that of the intervals, None where there are none."""
+    """All that the section tells.
+
+    `level` is that of the intervals, None where there are none; `spent` are the calls of attempts that were rerun.
+    """
 
     summary: Summary
     checks: Sequence[GateCheck]
     record: str
     assistant: Calls = field(default_factory=Calls)
+    spent: Calls = field(default_factory=Calls)
     level: float | None = 0.95
     notes: Sequence[str] = ()
 
@@ -46,7 +50,7 @@ def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
         found += _worst(section.summary, width) if verbosity == 0 else []
         found += _unscored(results, width)
         found += _undecided(section.summary, width)
-    found += [Line(f"{'reruns':<10}{len(again)}: {one_line(again[0].node_id)}") for again in [_rerun(results)] if again]
+    found += _reruns(results)
     found += [_lone_gate(check) for check in section.checks if check.session is None]
     found += [
         Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(section.summary), *section.notes]
@@ -166,8 +170,10 @@ def _is_undecided(result: CaseResult) -> bool:
     return spread is not None and result.min is not None and spread.holds(result.min)
 
 
-def _rerun(results: Sequence[CaseResult]) -> list[CaseResult]:
-    return [result for result in results if result.reruns]
+def _reruns(results: Sequence[CaseResult]) -> Iterator[Line]:
+    by_test = {result.node_id: result.reruns for result in results if result.reruns}
+    if by_test:
+        yield Line(f"{'reruns':<10}{sum(by_test.values())}: {one_line(next(iter(by_test)))}")
 
 
 def _weights(summary: Summary) -> Iterator[str]:
@@ -180,7 +186,7 @@ def _calls(section: Section) -> Iterator[Line]:
     results = section.summary.results
     judged = [result for result in results if result.score is not None]
     if results:
-        total = sum((result.calls for result in results), Calls())
+        total = sum((result.calls for result in results), section.spent)
         asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
         names = ", ".join(asked) or ("not asked" if judged else "no verdict")
         known = [result.tokens for result in results if result.score is not None or result.tokens is not None]

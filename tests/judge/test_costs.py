@@ -112,3 +112,21 @@ def test_a_recorded_reply_that_was_edited_is_told_and_not_called_stale(server: L
         "the judge m gave no verdict in 1 reply; of the last one, score: input should be less than or equal to 1, "
         'not 9 (recorded in cassettes/a.yaml):\n\n{"insight": "agrees", "score": 9}'
     )
+
+
+@pytest.mark.parametrize("client", ["openai", "groq"])  # the others are sent no text, but objects
+def test_a_tool_called_with_a_name_twice_is_no_verdict(server: LLMServer, bench: Bench, client: str) -> None:
+    server.reject_response_format = True
+    server.reply = Reply(tool_arguments='{"insight": "x", "score": 0.1, "score": 0.9}')
+    with told(), pytest.raises(JudgeReplyError, match="twice"):
+        bench.assess(CLIENTS[client](server), structured=True)
+
+
+def test_one_refused_prompt_does_not_cost_the_judge_its_form(server: LLMServer, bench: Bench) -> None:
+    server.fail(Fault(status=400, body={"error": {"message": "stopped by the content filter"}}))
+    judge = chat(server)
+    with told() as warned, pytest.raises(JudgeUnreachableError, match="content filter"):
+        bench.assess(judge, structured=True)
+    assert bench.assess(judge, structured=True)[0].score == 0.9
+    assert warned == []
+    assert server.requests[-1].body["response_format"]["type"] == "json_schema"

@@ -446,15 +446,47 @@ def test_a_missing_key_is_told_before_anything_goes_out(server: LLMServer, bench
     from pytest_ctxeval._judge.placeholder import placeholder_keys
 
     with placeholder_keys():
-        model = chat(server, api_key=None)
+        model = chat("http://judge.example/v1", api_key=None)
     with pytest.raises(ConfigError) as refused:
         bench.assess(model)
     assert str(refused.value) == (
         "test_a.py::test_b[x y]: this request is not recorded, and to record it the judge m needs a key; set it in the "
-        "environment (not set: OPENAI_API_KEY, GROQ_API_KEY, ANTHROPIC_API_KEY), or use --ctxeval-record=none to replay alone"
+        "environment (not set: OPENAI_API_KEY, GROQ_API_KEY, ANTHROPIC_API_KEY; to any value, where the server asks for none), or replay alone with --ctxeval-record=none"
     )
     assert not server.requests
     assert "OPENAI_API_KEY" not in os.environ
+
+
+def test_a_server_on_this_machine_may_need_no_key(server: LLMServer, bench: Bench) -> None:
+    from pytest_ctxeval._judge.placeholder import placeholder_keys
+
+    with placeholder_keys():
+        model = chat(server, api_key=os.environ.get("OPENAI_API_KEY", "none"))
+    assert bench.assess(model)[0].source == "recorded"
+
+
+def test_a_request_with_a_placeholder_never_leaves_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_ctxeval._judge.placeholder import placeholder_keys
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    with placeholder_keys():
+        model = chat("http://judge.example/v1", api_key=None)
+    with pytest.raises(Exception, match="pytest-ctxeval has held this request back: it carries no key"):
+        model.invoke("beside every block")
+
+
+@pytest.mark.parametrize("given", [None, "", "  "])
+def test_the_placeholder_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
+    from pytest_ctxeval._judge.placeholder import placeholder_keys
+
+    if given is not None:
+        monkeypatch.setenv("GROQ_API_KEY", given)
+    with placeholder_keys():
+        assert os.environ["GROQ_API_KEY"]
+    assert os.environ.get("GROQ_API_KEY") == given
 
 
 def test_traffic_that_is_not_ours_is_left_alone(server: LLMServer, bench: Bench) -> None:

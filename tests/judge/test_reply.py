@@ -49,6 +49,33 @@ def test_a_verdict_is_found(text: str, prompt: Prompt) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('It quotes ```json {"insight": "q", "score": 1.0}``` which is bogus.\n{"insight": "no", "score": 0.0}', id="a fence, then another object"),
+        pytest.param('It quotes ```json {"insight": "q", "score": 1.0}```.\n```json {"insight": "no", "score": "0"}```', id="a fence, then a wrong one"),
+        pytest.param("```json {'insight': 'no', 'score': 0.0}``` not " + '{"insight": "q", "score": 1}', id="single quotes, then an object"),
+        pytest.param('{insight: "no", score: 0} for the answer {"insight": "q", "score": 1}', id="no quotes, then an object"),
+        pytest.param('The answer claims {"insight": "q", "score": 1.0}. My verdict: score: 0.0', id="an object, then a score in prose"),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_quotation_with_another_verdict_behind_it_is_no_verdict(text: str, prompt: Prompt) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read(text, prompt)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{VERDICT}\n```\nAgain: {VERDICT}",
+        f'{VERDICT} and as to the rest {{"pass": false}}',
+        f"{VERDICT}\nThe score reflects the hours from 9 to 5.",
+    ],
+)
+def test_a_verdict_that_is_followed_by_no_other_stands(text: str, prompt: Prompt) -> None:
+    assert read(text, prompt).score == 0.9
+
+
+@pytest.mark.parametrize(
     "score",
     [
         "8",
@@ -119,6 +146,8 @@ def test_the_clauses_that_were_asked_for_are_looked_for(prompt: Prompt) -> None:
     "content",
     [
         '<think>{"score": 0.2, "insight": "draft"}</think>the end',
+        '<think>x</think>\n<think>{"score": 0.2, "insight": "draft"}</think>the end',
+        '{"score": 0.2, "insight": "draft"} hmm</think>the end',
         "\ufeffthe end",
         [{"type": "thinking", "thinking": '{"score": 0.2}'}, {"type": "text", "text": "the "}, {"type": "text", "text": "end"}],
         ["the ", {"type": "text", "text": "end"}],

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -13,8 +15,10 @@ from support.llm_server import LLMServer
 from support.plain_server import PlainServer
 
 from pytest_ctxeval import CassetteError, CassetteMissError
+from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._judge.cassette.tape import RecordMode, Tape
 from pytest_ctxeval._judge.cassette.transport import routed
+from pytest_ctxeval._judge.cassette.trim import rename, rename_uri
 from pytest_ctxeval._plugin.assistant import AssistantCassette
 
 
@@ -75,7 +79,15 @@ def test_a_redirect_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 
 def test_what_another_service_says_is_kept_to_the_letter(tmp_path: Path) -> None:
-    document = {"id": "doc-17", "created": 1_700_000_000, "title": "Returns", "hits": [{"id": "a", "created_at": "x"}]}
+    document = {
+        "type": "message",
+        "role": "user",
+        "content": "hi",
+        "id": "doc-17",
+        "created": 1_700_000_000,
+        "title": "Returns",
+        "hits": [{"id": "a", "created_at": "x"}],
+    }
     with PlainServer(lambda _: (200, {"content-type": "application/json"}, json.dumps(document))) as server:
         seen = []
         for mode in ("once", "none"):
@@ -141,6 +153,106 @@ async def test_tasks_may_each_open_the_block(server: LLMServer, tmp_path: Path) 
         held.close("passed")
         assert block.calls.recorded + block.calls.replayed == 8
     assert len(server.requests) == 8
+
+
+def test_blocks_of_any_length_may_overlap_while_they_are_replayed(server: LLMServer, tmp_path: Path) -> None:
+    server.answer = lambda prompt, _: f"answer to {prompt}"
+
+    def everything(block: AssistantCassette) -> list[list[str]]:
+        def one(number: int) -> list[str]:
+            with block:
+                return [chat(server).invoke(f"{number} {turn}").text for turn in range(1 + number % 3)]
+
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(one, range(12)))
+
+    answers = []
+    for mode in ("once", "none"):
+        held = tape(tmp_path, mode)
+        answers.append(everything(AssistantCassette(held)))
+        held.close("passed")
+    assert answers[0] == answers[1]
+    assert chat(server).invoke("plain").text == "answer to plain"  # nothing is held back any more
+
+
+def test_a_block_inside_a_block_is_one_conversation(server: LLMServer, tmp_path: Path) -> None:
+    for mode in ("once", "none"):
+        held = tape(tmp_path, mode)
+        block = AssistantCassette(held)
+        with block, block:
+            chat(server).invoke("hello")
+        held.close("passed")
+    assert len(server.requests) == 1
+
+
+def test_what_an_error_that_was_expected_left_behind_is_kept(server: LLMServer, tmp_path: Path) -> None:
+    def wrong() -> None:
+        chat(server).invoke("hello")
+        raise RuntimeError
+
+    for mode in ("once", "none"):
+        held = tape(tmp_path, mode)
+        with pytest.raises(RuntimeError), AssistantCassette(held):
+            wrong()
+        held.close("passed")
+    assert len(server.requests) == 1
+
+
+def test_what_an_error_that_broke_the_test_left_behind_is_not_kept(server: LLMServer, tmp_path: Path) -> None:
+    def wrong() -> None:
+        chat(server).invoke("hello")
+        raise RuntimeError
+
+    held = tape(tmp_path, "once")
+    with pytest.raises(RuntimeError), AssistantCassette(held):
+        wrong()
+    held.close("broken")
+    assert not (tmp_path / "a.yaml").exists()
+
+
+def test_many_threads_may_record_on_one_cassette(tmp_path: Path) -> None:
+    said = {"object": "chat.completion", "model": "m", "choices": []}
+    with PlainServer(
+        lambda path: (200, {"content-type": "application/json"}, json.dumps({"id": path, **said}))
+    ) as service:
+        held = tape(tmp_path, "once")
+        block = AssistantCassette(held)
+
+        def one(number: int) -> None:
+            with block:
+                for turn in range(20):
+                    get(f"{service.url}/{number}/{turn}")
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(16) as pool:
+                list(pool.map(one, range(16)))
+        finally:
+            sys.setswitchinterval(interval)
+        assert block.calls == Calls(recorded=320)
+
+
+def test_an_application_in_this_process_is_asked_itself(server: LLMServer, tmp_path: Path) -> None:
+    """Only what its model said over the network is recorded."""
+
+    def application(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, text=f"{chat(server).invoke('hello').text} at {request.url.path}")
+
+    for mode in ("once", "none"):
+        held = tape(tmp_path, mode)
+        with AssistantCassette(held), httpx2.Client(transport=httpx2.MockTransport(application)) as client:
+            assert client.get("http://app/x").text.endswith(" at /x")
+        held.close("passed")
+    assert len(server.requests) == 1
+
+
+def test_the_id_of_a_call_may_be_the_name_of_its_tool(tmp_path: Path) -> None:
+    """Some servers call a tool's call by the tool's name; the name in the next request is none of its ids."""
+    renamed: dict[str, str] = {"search": "fixed"}
+    body = '{"tool_call_id": "search", "name": "search", "content": "search"}'
+    assert json.loads(rename(body, renamed)) == {"tool_call_id": "fixed", "name": "search", "content": "search"}
+    assert rename_uri("http://a/v1/responses/search?x=1", renamed) == "http://a/v1/responses/fixed?x=1"
 
 
 def test_no_patch_is_left_behind_by_a_users_vcr_between_ours(server: LLMServer, bench: Bench, tmp_path: Path) -> None:

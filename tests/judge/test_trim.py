@@ -257,3 +257,19 @@ def test_a_key_that_the_provider_has_half_hidden_is_hidden_whole() -> None:
 
 def test_ordinary_text_holds_no_secret() -> None:
     assert find_secret("The task-list is sk-ipped; risk-free disk-space; a bearer of news.") is None
+
+
+def test_hiding_takes_no_longer_for_one_long_word_than_for_many_short_ones() -> None:
+    """Its parts are bounded, so that a text of 100,000 characters is no work; were they not, this would run for minutes."""
+    for text in ("a" * 100_000, "中" * 100_000, "sk-" * 30_000, "*" * 100_000, "eyJ" * 30_000):
+        redact(text)
+
+
+@pytest.mark.parametrize("text", ["***Open until 5***", "key_points... follow", "**bold**", "- ***a*** -"])
+def test_markdown_is_not_taken_for_a_hidden_key(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("name", ["accessToken", "clientSecret", "subscriptionKey", "authToken"])
+def test_a_secret_parameter_is_known_in_camel_case(name: str) -> None:
+    assert without_secrets(f"https://a/b?{name}=abc&x=1") == "https://a/b?x=1"

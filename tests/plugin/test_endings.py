@@ -89,6 +89,40 @@ def test_recording_all_anew_keeps_what_a_failed_assertion_did_not_come_to(record
     assert held(recorded) == (True, 2)
 
 
+PARTS = """
+    import sys
+    import unittest
+    import pytest
+    from pytest_ctxeval import assert_context_awareness
+
+    @pytest.mark.ctxeval(context="Open 9 to 5.", query="When?")
+    class TestIt(unittest.TestCase):
+        def test_parts(self):
+            from pytest_ctxeval import Batch
+            for answer in ("a", "b"):
+                with self.subTest(answer):
+                    for part in (1, 2):
+                        case = Batch(qa_id=f"{answer}{part}", query="When?", assistant=f"{answer}{part}")
+                        assert_context_awareness(case, context="Open 9 to 5.")
+"""
+
+
+def test_a_subtest_that_failed_drops_nothing_of_its_test(recorded: Suite, server: LLMServer) -> None:
+    recorded.module(PARTS)
+    recorded.in_process(record="once")
+    assert held(recorded) == (True, 4)
+    server.reply = '{"insight": "no", "score": 0.1}'
+    assert recorded.in_process(record="all").ret == 1
+    assert held(recorded) == (True, 4)
+
+
+def test_a_group_of_failed_assertions_is_a_failed_assertion(recorded: Suite, server: LLMServer) -> None:
+    outside = "raise ExceptionGroup('both', [AssertionError('a'), ExceptionGroup('c', [AssertionError('b')])])"
+    recorded.module(BLOCK.format(inside="", outside=outside))
+    recorded.in_process(record="once").assert_outcomes(failed=1)
+    assert held(recorded) == (True, 1)
+
+
 def test_what_a_broken_test_recorded_anew_is_told_to_be_live(recorded: Suite, server: LLMServer) -> None:
     recorded.cases("yes")
     recorded.in_process(record="once").assert_outcomes(passed=1)
@@ -250,3 +284,77 @@ def test_a_test_whose_worker_crashed_in_its_setup_is_known_by_its_session(suite:
     ]
     assert "gate      unscored:0  FAILED  2 unscored, 0 allowed" in section(result)
     assert result.ret == 1
+
+
+def test_a_test_that_a_hook_marks_after_collection_is_judged(suite: Suite) -> None:
+    conftest = (suite.path / "conftest.py").read_text(encoding="utf-8")
+    hook = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.ctxeval(context="Open 9 to 5."))
+"""
+    (suite.path / "conftest.py").write_text(conftest + hook, encoding="utf-8")
+    suite.module(
+        """
+        from pytest_ctxeval import Batch, assert_context_awareness
+
+        def test_it():
+            case = Batch(qa_id="q", query="When?", assistant="SCORE=0.9")
+            assert_context_awareness(case, context="Open 9 to 5.")
+        """
+    )
+    result = suite.in_process("-k", "context")
+    result.assert_outcomes(passed=1)
+    assert "test_it.py  context awareness  1  0.90" in section(result)
+
+
+def test_one_rerun_of_a_test_with_two_cases_is_one_rerun_and_its_calls_are_counted(suite: Suite) -> None:
+    suite.module(
+        """
+        import pytest
+        from pytest_ctxeval import assert_context_awareness
+
+        @pytest.mark.ctxeval(session_id="shop", context="Open 9 to 5.", query="When?")
+        def test_it(context_case):
+            assert_context_awareness(context_case(qa_id="a", assistant="SCORE=0.9"))
+            assert_context_awareness(context_case(qa_id="b", assistant="SCORE=0.1/0.9"))
+        """
+    )
+    told = section(suite.run("--reruns", "1", "-p", "no:xdist"))
+    assert "reruns    1: test_it.py::test_it" in told
+    assert "0 replayed, 0 recorded, 4 live" in told
+
+
+def test_a_suite_that_has_a_judge_model_of_its_own_sees_its_own_environment(suite: Suite) -> None:
+    suite.module(
+        """
+        import os
+        import pytest
+
+        @pytest.fixture
+        def judge_model():
+            if not os.environ.get("OPENAI_API_KEY"):
+                pytest.skip("no key")
+
+        def test_it(judge_model):
+            raise AssertionError(os.environ["OPENAI_API_KEY"])
+        """
+    )
+    suite.in_process(record="none").assert_outcomes(skipped=1)
+
+
+def test_a_placeholder_that_a_monkeypatch_puts_back_does_not_stay(recorded: Suite, server: LLMServer) -> None:
+    recorded.module(
+        """
+        import os
+
+        def test_a(ctxeval_cassette, judge_model, monkeypatch):
+            with ctxeval_cassette:
+                monkeypatch.setenv("GROQ_API_KEY", "mine")
+                judge_model.invoke("hello")
+
+        def test_b():
+            assert "GROQ_API_KEY" not in os.environ
+        """
+    )
+    recorded.in_process(record="once").assert_outcomes(passed=2)

@@ -33,3 +33,28 @@ def test_stars_and_dots_of_a_reason_are_left_as_they_are(suite: Suite) -> None:
     suite.cases("SCORE=0.9\nREASON=***very*** good ... key-... see")
     suite.in_process("--ctxeval-report=run.json")
     assert suite.report()["cases"][0]["reason"] == "***very*** good ... key-... see"
+
+
+def test_a_variable_that_is_no_secret_takes_no_session_its_gate(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SONAR_PROJECT_KEY", "techstore")
+    suite.cases("SCORE=0.5", session="techstore", bar=0.0)
+    result = suite.in_process("--ctxeval-gate=context_awareness@techstore:0.9")
+    assert "techstore  context awareness  1  0.50" in section(result)
+    assert "FAILED  0.50 < 0.90" in section(result)
+    assert result.ret == 1
+
+
+def test_no_key_of_a_test_that_broke_is_reported(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    suite.module(
+        f"""
+        import pytest
+
+        @pytest.mark.ctxeval(context="C", query="Q")
+        def test_it(context_case):
+            raise RuntimeError("cannot log in with {SECRET}")
+        """
+    )
+    result = suite.in_process("--ctxeval-report=run.json")
+    assert suite.report()["cases"][0]["unscored"] == "not judged: RuntimeError: cannot log in with [hidden]"
+    assert SECRET not in section(result)

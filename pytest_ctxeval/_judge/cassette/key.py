@@ -12,6 +12,7 @@ _SECRET_PARAMETER: Final = re.compile(
     r"(^|[-_.])(key|apikey|token|secret|password|passwd|auth|authorization|sig|signature|credential)s?$",
     re.IGNORECASE,
 )
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # of accessToken
 
 
 def request_key(method: str, uri: str, body: str | bytes | None, sample: int) -> str:
@@ -59,7 +60,7 @@ def without_secrets(uri: str) -> str:
 
 def _open_query(query: str) -> list[tuple[str, str]]:
     given = parse_qsl(query, keep_blank_values=True)
-    return [(name, value) for name, value in given if not _SECRET_PARAMETER.search(name)]
+    return [(name, value) for name, value in given if not _SECRET_PARAMETER.search(_HUMP.sub("_", name))]
 
 
 def _number(text: str) -> Any:

@@ -45,7 +45,7 @@ def keyless_error(tape: Tape, who: str) -> ConfigError:
     names = ", ".join(unset_variables(KEY_VARIABLES)) or "its key variable"
     return ConfigError(
         f"{tape.node}: this request is not recorded, and to record it {who} needs a key; set it in the environment "
-        f"(not set: {names}), or use --ctxeval-record=none to replay alone"
+        f"(not set: {names}; to any value, where the server asks for none), or replay alone with --ctxeval-record=none"
     )
 
 
@@ -69,7 +69,7 @@ def _changes(recorded: Interaction, miss: Miss, old_client: str, client: str) ->
         if was != is_now:
             yield f"{name}: {one_line(redact(str(was)), 80)} -> {one_line(redact(str(is_now)), 80)}"
     differing = [path for path in sorted(before.keys() | now.keys()) if before.get(path, _NOT) != now.get(path, _NOT)]
-    texts = [path for path in differing if _is_text(before.get(path)) and _is_text(now.get(path))]
+    texts = [path for path in differing if _is_prose(path, before) and _is_prose(path, now)]
     if differing and not texts:
         clients = f" ({old_client} -> {client})" if client and old_client != client else ""
         yield f"the prompt is the same, the request is not{clients}"
@@ -117,6 +117,12 @@ def _prose(leaves: _Leaves) -> str:
 def _is_text(value: Any) -> bool:
     """Whether a value is a message rather than a setting."""
     return isinstance(value, str) and ("\n" in value or " " in value or len(value) > 40)
+
+
+def _is_prose(path: str, leaves: _Leaves) -> bool:
+    """Whether a message stands there: of more than a word, or where messages do."""
+    found = leaves.get(path)
+    return _is_text(found) or (isinstance(found, str) and path.endswith(("content", ".text")))
 
 
 def _diff(before: str, now: str) -> Iterator[str]:

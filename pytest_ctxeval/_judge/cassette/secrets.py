@@ -14,14 +14,15 @@ _SHORTEST: Final = 8  # shorter values ("test", "none") stand in ordinary text
 
 # Anthropic, OpenAI and their like; Groq; Google; GitHub; Hugging Face; Slack; AWS; a bearer header.
 _SHAPES: Final = re.compile(
-    r"\b(?:sk-(?:[a-z]+-)*[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
+    r"\b(?:sk-[A-Za-z0-9_-]{20,}|(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|(?:xai|pplx|glpat)-[A-Za-z0-9_-]{20,}"
+    r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
     r"|github_pat_[A-Za-z0-9_]{30,}|hf_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})\b"
-    r"|\bBearer +[A-Za-z0-9._~+/-]{20,}",
+    r"|\bBearer +[A-Za-z0-9._~+/-]{20,}|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----",
 )
 # A key that the provider has half hidden already ("sk-abc***xyz"): not a find in a file, yet nothing to print.
 # An organization's id is no secret that opens anything, and still nobody else's business.
 _MASKED: Final = re.compile(
-    r"\b(?:sk|gsk|pk|key)[-_][\w-]*(?:\*{2,}|\.{3})[\w*-]*|[\w-]*\*{3,}[\w*-]*|\borg-[A-Za-z0-9]{8,}\b"
+    r"\b(?:sk|gsk|pk)[-_][\w-]{0,64}(?:\*{2,}|\.{3})[\w*-]*|(?<![\w*-])[\w-]{0,64}\*{4,}[\w*-]*|\borg-[A-Za-z0-9]{8,}\b"
 )
 
 PLACEHOLDER: Final = "ctxeval-placeholder-not-a-key"

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._judge.cassette.file import Recording, read_recording, write_recording
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key
-from pytest_ctxeval._judge.cassette.trim import Interaction, rename
+from pytest_ctxeval._judge.cassette.trim import Interaction, rename, rename_uri
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 
@@ -37,13 +37,14 @@ class Miss:
     body: str | bytes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Call:
     """What happened at the transport during one call of a model, in whatever thread or task it ran.
 
     `may_record` is false where the cassette is only asked whether it has the answer. `sent` counts what went out;
     `strays` are addresses asked for from threads without the context; `keyless` says that a request was
-    held back for want of a key, `mocked` that another tool answered in the place of the network.
+    held back for want of a key, `mocked` that another tool answered in the place of the network, `nested` that another
+    block was opened inside. Two calls are never the same, whatever they count.
     """
 
     tape: Tape
@@ -51,11 +52,13 @@ class Call:
     may_record: bool = True
     recorded: list[Interaction] = field(default_factory=list)
     replayed: int = 0
+    last: Interaction | None = None
     misses: list[Miss] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
     sent: int = 0
     keyless: bool = False
     mocked: bool = False
+    nested: bool = False
 
     @property
     def seen(self) -> int:
@@ -69,7 +72,9 @@ class Call:
 
     def find(self, method: str, uri: str, body: str | bytes) -> Interaction | None:
         """Give the recorded exchange for a request, if there is one to replay."""
-        key = request_key(method, uri, rename(body, self.tape.renamed), self.sample)
+        with self.tape.lock:
+            uri, body = rename_uri(uri, self.tape.renamed), rename(body, self.tape.renamed)
+        key = request_key(method, uri, body, self.sample)
         origin = origin_of(uri)
         fresh = (made for made in reversed(self.recorded) if made.key == key and made.is_good)
         return next((made for made in fresh if made.origin == origin), None) or self.tape.find(key, origin)
@@ -93,16 +98,17 @@ class Tape:
         self.renamed: dict[str, str] = {}
         self._old: Recording | None = None
         self._read = False
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()  # of `renamed` and of reading
         self._held: _Interactions = {}
         self._by_key: dict[str, list[Interaction]] = {}
         self._new: _Interactions = {}
+        self._pending: _Interactions = {}
 
     @property
     def old(self) -> Recording | None:
         """What the file holds, None where there is no file. Raises `CassetteReadError` where it is damaged."""
         if not self._read:
-            with self._lock:  # threads may ask at once
+            with self.lock:  # threads may ask at once
                 self._old = self._old or read_recording(self.path, shown=self.shown)
                 self._held = {(each.key, each.origin): each for each in self._old.interactions} if self._old else {}
                 by_key: dict[str, list[Interaction]] = {}
@@ -125,7 +131,7 @@ class Tape:
         A server of a test has another port each day, so what was recorded at another scheme or port stands for it,
         unless several servers of one host were asked the same.
         """
-        found = self._new.get((key, origin))
+        found = self._new.get((key, origin)) or self._pending.get((key, origin))
         if found is None and self.old is not None and self.mode != "all":
             known = self._by_key.get(key, [])
             found = self._held.get((key, origin)) or (known[0] if len(known) == 1 else None)
@@ -142,10 +148,13 @@ class Tape:
         finally:
             ACTIVE.set(before)  # not reset: an async fixture may leave its block in another context
 
-    def keep(self, call: Call) -> Calls:
-        """Keep the good exchanges of a call that succeeded, and count them; what else went out was live."""
+    def keep(self, call: Call, *, if_finished: bool = False) -> Calls:
+        """Keep the good exchanges of a call that succeeded, and count them; what else went out was live.
+
+        `if_finished` keeps them only if the test comes to its end: of a call that failed, and was meant to.
+        """
         good = {(made.key, made.origin): made for made in call.recorded if made.is_good}
-        self._new.update(good)
+        (self._pending if if_finished else self._new).update(good)
         return Calls(replayed=call.replayed, recorded=len(good), live=call.sent - len(good))
 
     def close(self, ending: Ending) -> bool:
@@ -156,6 +165,8 @@ class Tape:
         `CassetteError` where it must not or cannot be written.
         """
         finished = ending != "broken"
+        if finished:
+            self._new = {**self._pending, **self._new}
         if not self._new and not self._finishes(finished=finished):
             return True
         old = self.old

@@ -15,7 +15,9 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from vcr.request import Request  # noqa: TID251  # here is its home
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request  # noqa: TID251  # likewise
@@ -24,8 +26,7 @@ from pytest_ctxeval._judge.cassette.secrets import PLACEHOLDER
 from pytest_ctxeval._judge.cassette.tape import ACTIVE, REPLAYING, Call, Miss
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
 
-_SYNC: Final = ("HTTPTransport", "WSGITransport", "MockTransport")
-_ASYNC: Final = ("AsyncHTTPTransport", "ASGITransport", "MockTransport")
+_TRANSPORTS: Final = {"HTTPTransport": "handle_request", "AsyncHTTPTransport": "handle_async_request"}
 
 _lock = threading.RLock()
 _users = 0
@@ -71,11 +72,8 @@ def _uninstall() -> None:
 
 def _targets() -> Iterator[tuple[type, str, Callable[[Any, Any], Any]]]:
     for module in filter(None, map(sys.modules.get, ("httpx", "httpx2"))):
-        for names, method, wrap in ((_SYNC, "handle_request", _sync), (_ASYNC, "handle_async_request", _async)):
-            for name in names:
-                owner = getattr(module, name, None)
-                if owner is not None and hasattr(owner, method):
-                    yield owner, method, wrap
+        for name, method in _TRANSPORTS.items():
+            yield getattr(module, name), method, _sync if method == "handle_request" else _async
 
 
 def _sync(before: Any, module: Any) -> Any:
@@ -87,7 +85,7 @@ def _sync(before: Any, module: Any) -> Any:
             response = base(transport, request)
         finally:
             ACTIVE.reset(token)
-        _active().mocked |= _is_network(transport, module) and "network_stream" not in response.extensions
+        _active().mocked |= "network_stream" not in response.extensions
         return response
 
     ours = vcr_handle_request(_Router(), unrouted, module)
@@ -96,8 +94,9 @@ def _sync(before: Any, module: Any) -> Any:
     def handle_request(transport: Any, request: Any) -> Any:
         if ACTIVE.get() is not None:
             return ours(transport, request)
-        if REPLAYING and base is before and _is_network(transport, module):
-            return _refused(request, module)
+        refusal = _refused(request, module, is_beneath=base is before)
+        if refusal is not None:
+            return refusal
         return before(transport, request)
 
     return handle_request
@@ -112,7 +111,7 @@ def _async(before: Any, module: Any) -> Any:
             response = await base(transport, request)
         finally:
             ACTIVE.reset(token)
-        _active().mocked |= _is_network(transport, module) and "network_stream" not in response.extensions
+        _active().mocked |= "network_stream" not in response.extensions
         return response
 
     ours = vcr_handle_async_request(_Router(), unrouted, module)
@@ -121,23 +120,30 @@ def _async(before: Any, module: Any) -> Any:
     async def handle_async_request(transport: Any, request: Any) -> Any:
         if ACTIVE.get() is not None:
             return await ours(transport, request)
-        if REPLAYING and base is before and _is_network(transport, module):
-            return _refused(request, module)
+        refusal = _refused(request, module, is_beneath=base is before)
+        if refusal is not None:
+            return refusal
         return await before(transport, request)
 
     return handle_async_request
 
 
-def _is_network(transport: Any, module: Any) -> bool:
-    """Whether the transport goes over the network, rather than to an application or a mock in this process."""
-    return isinstance(transport, (module.HTTPTransport, module.AsyncHTTPTransport))
+def _refused(request: Any, module: Any, *, is_beneath: bool) -> Any:
+    """Answer a request that is not ours and must not go out all the same; None lets it pass.
 
-
-def _refused(request: Any, module: Any) -> Any:
-    for call in tuple(REPLAYING):
-        call.strays.append(str(request.url))
-    refusal = _refusal()
-    return module.Response(400, headers={"x-should-retry": "false"}, content=refusal["body"]["string"])
+    `is_beneath` says that nobody else's patch would answer it.
+    """
+    told = ""
+    if _is_keyless(request):
+        told = "it carries no key, since none is set; make it inside 'with ctxeval_cassette:', or set the key"
+    elif REPLAYING and is_beneath:
+        told = "an assistant is being replayed, and this thread does not know of its block"
+        for call in tuple(REPLAYING):
+            call.strays.append(str(request.url))
+    if not told:
+        return None
+    body = _refusal(told)["body"]["string"]
+    return module.Response(400, headers={"x-should-retry": "false"}, content=body, request=request)
 
 
 def _without_others(function: Any) -> Any:
@@ -155,6 +161,7 @@ class _Router:
         found = call.find(request.method, request.uri, _body(request))
         if found is not None:
             call.replayed += 1
+            call.last = found
             request.ctxeval_answer = _response(found)
             return True
         if not call.records:
@@ -172,7 +179,8 @@ class _Router:
 
     def append(self, request: Request, response: Any) -> None:
         call = _active()
-        call.recorded.append(_exchange(call, request, response))
+        call.last = _exchange(call, request, response)
+        call.recorded.append(call.last)
 
 
 def _active() -> Call:
@@ -183,6 +191,11 @@ def _active() -> Call:
 
 def _exchange(call: Call, request: Request, response: Any) -> Interaction:
     body = _body(request)
+    with call.tape.lock:
+        return _trimmed(call, request, body, response)
+
+
+def _trimmed(call: Call, request: Request, body: str | bytes, response: Any) -> Interaction:
     return trim(
         method=request.method,
         uri=request.uri,
@@ -211,10 +224,10 @@ def _response(found: Interaction) -> dict[str, Any]:
     return {"status": {"code": found.status, "message": found.reason}, "headers": headers, "body": {"string": answer}}
 
 
-def _refusal() -> dict[str, Any]:
+def _refusal(told: str = "it is not recorded") -> dict[str, Any]:
     """A 400 that no client retries; what it means is told by our own error once the client has given up."""
-    told = "pytest-ctxeval: this request is not recorded"
-    body = {"type": "error", "error": {"type": "invalid_request_error", "message": told, "code": "ctxeval_miss"}}
+    message = f"pytest-ctxeval has held this request back: {told}"
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": message, "code": "ctxeval_miss"}}
     headers = {"content-type": ["application/json"], "x-should-retry": ["false"]}
     return {
         "status": {"code": 400, "message": "Bad Request"},
@@ -223,5 +236,14 @@ def _refusal() -> dict[str, Any]:
     }
 
 
-def _is_keyless(request: Request) -> bool:
-    return any(PLACEHOLDER in str(value) for value in request.headers.values())
+def _is_keyless(request: Any) -> bool:
+    """Whether the request would carry the placeholder to another machine. A server on this one may need no key."""
+    return any(PLACEHOLDER in str(value) for value in request.headers.values()) and not _is_local(str(request.url))
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -10,12 +10,15 @@ import zlib
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key, without_secrets
 
 _KEPT_HEADERS: Final = ("content-type", "retry-after")
-_IDS: Final = frozenset({"id", "call_id", "item_id", "response_id", "request_id", "tool_call_id", "tool_use_id"})
+_IDS: Final = frozenset({"id", "call_id", "item_id", "response_id", "request_id", "tool_call_id", "tool_use_id"}) | {
+    "previous_response_id"
+}
 _TIMES: Final = frozenset(
     {
         "created",
@@ -102,7 +105,7 @@ def trim(
         text = _decoded(data, kept)
     made = Interaction(
         method=method.upper(),
-        uri=without_secrets(uri),
+        uri=rename_uri(without_secrets(uri), renamed),
         body=pretty(rename(_plain(body), renamed)),
         status=status,
         reason=reason,
@@ -119,6 +122,15 @@ def rename(body: str | bytes, renamed: Mapping[str, str]) -> str | bytes:
     if not renamed or not isinstance(body, str) or not any(name in body for name in renamed):
         return body
     return _as_json(body, lambda value: _swapped(value, renamed)) or body
+
+
+def rename_uri(uri: str, renamed: Mapping[str, str]) -> str:
+    """Put the fixed ids in place of the server's own in a path, as of OpenAI's responses that are fetched later."""
+    if not any(f"/{name}" in uri for name in renamed):
+        return uri
+    parts = urlsplit(uri)
+    path = "/".join(renamed.get(segment, segment) for segment in parts.path.split("/"))
+    return urlunsplit(parts._replace(path=path))
 
 
 def pretty(body: str | bytes) -> str | bytes:
@@ -221,7 +233,7 @@ def _is_of_chat(value: Any) -> bool:
             and kind.startswith("response.")
             and not {"response", "item", "item_id", "delta"}.isdisjoint(value)
         )
-        or (kind == "message" and {"role", "content"} <= value.keys())
+        or (kind == "message" and {"role", "content", "model", "stop_reason"} <= value.keys())
         or (kind in _ANTHROPIC_EVENTS and not {"message", "content_block", "delta"}.isdisjoint(value))
         or {"model", "done"} <= value.keys()
     )
@@ -261,12 +273,14 @@ def _fixed_id(value: str, key: str, renamed: Mapping[str, str]) -> str:
 
 
 def _swapped(value: Any, renamed: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return renamed.get(value, value)
+    """Only where an id is meant: a server may take the name of a tool for the id of its call."""
     if isinstance(value, list):
         return [_swapped(item, renamed) for item in value]
     if isinstance(value, dict):
-        return {name: _swapped(item, renamed) for name, item in value.items()}
+        return {
+            name: renamed.get(item, item) if name in _IDS and isinstance(item, str) else _swapped(item, renamed)
+            for name, item in value.items()
+        }
     return value
 
 
