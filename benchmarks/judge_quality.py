@@ -2,10 +2,13 @@
 
     python benchmarks/judge_quality.py [--record]
 
-The answers stand in `labelled/awareness.jsonl`, the recorded verdicts in `labelled/cassettes`; `--record` asks the
-judge of `labelled/conftest.py` anew. Accuracy is the share of the scored answers for which `score >= bar` says what the
-label says. AUC is the chance that a good answer scores higher than a bad one, a tie counting half: 0.5 is a coin, and
-it depends on no bar. An unscored answer is counted beside both and is in neither.
+The answers stand in `labelled/awareness.jsonl`, the retrieved chunks in `labelled/relevancy.jsonl`, the recorded
+verdicts in `labelled/cassettes`; `--record` asks the judge of `labelled/conftest.py` anew. A chunk is an answer of its
+own: good if it is relevant, and scored by the share of its statements that the judge calls relevant.
+
+Accuracy is the share of the scored answers for which `score >= bar` says what the label says. AUC is the chance that a
+good answer scores higher than a bad one, a tie counting half: 0.5 is a coin, and it depends on no bar. An unscored
+answer is counted beside both and is in neither.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from pytest_ctxeval._datasets.load import load
 ROOT = Path(__file__).parent.parent
 LABELLED = ROOT / "benchmarks" / "labelled"
 KEPT = ("CTXEVAL_EXAMPLES_URL",)  # where the judge is, not how the plugin is set
-METRIC = "context_awareness"
+AWARENESS, RELEVANCY = "context_awareness", "contextual_relevancy"
 BARS = (0.5, 0.8)
 
 
@@ -106,7 +109,7 @@ def shown(figure: float | None) -> str:
 
 def joined(cases: Iterable[Mapping[str, Any]]) -> list[Judged]:
     """Put the label beside each case of a run's report; an answer that is not in the report is unscored."""
-    found = {(case["session_id"], case["qa_id"]): case for case in cases}
+    found = by_case(cases, AWARENESS)
     answers = []
     for dataset in load("awareness.jsonl", base=LABELLED, defaults={}):
         for batch in dataset.conversation:
@@ -124,27 +127,49 @@ def joined(cases: Iterable[Mapping[str, Any]]) -> list[Judged]:
     return answers
 
 
+def joined_chunks(cases: Iterable[Mapping[str, Any]]) -> list[Judged]:
+    """Put the label beside each chunk of a run's report."""
+    found = by_case(cases, RELEVANCY)
+    chunks = []
+    for dataset in load("relevancy.jsonl", base=LABELLED, defaults={}):
+        for batch in dataset.conversation:
+            case = found.get((dataset.session_id, batch.qa_id), {})
+            for number, good in enumerate(batch.metadata["relevant"], 1):
+                statements = [each for each in case.get("statements", ()) if each["chunk"] == number]
+                share = sum(each["relevant"] for each in statements) / len(statements) if statements else None
+                reason = "; ".join(each["reason"] or each["statement"] for each in statements)
+                name = f"{dataset.session_id}-{batch.qa_id} {number}"
+                chunks.append(Judged(name, dataset.language, "chunk", good=good, score=share, reason=reason))
+    return chunks
+
+
+def by_case(cases: Iterable[Mapping[str, Any]], metric: str) -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {(case["session_id"], case["qa_id"]): case for case in cases if case["metric"] == metric}
+
+
 def run(mode: str) -> list[dict[str, Any]]:
     """Judge the labelled answers in a pytest run of their own, and give the cases of its report."""
     options = ("CTXEVAL_", "PYTEST_ADDOPTS")
     inherited = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(options)}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "run.json")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LABELLED), "-k", "awareness"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LABELLED)]
         command += [f"--ctxeval-record={mode}", f"--ctxeval-report={report}", "--ctxeval-timeout=600"]
         done = subprocess.run(command, cwd=ROOT, env=inherited, check=False, capture_output=True, text=True)
         if done.returncode not in (0, 1) or not report.exists():
             sys.exit(f"{done.stdout}{done.stderr}")
-        cases = json.loads(report.read_text(encoding="utf-8"))["cases"]
-        return [case for case in cases if case["metric"] == METRIC]
+        found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["cases"]
+        return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--record", action="store_true", help="ask the judge anew")
     cases = run("all" if parser.parse_args().record else "none")
-    judges = {f"{case['judge']}, prompt {case['prompt_version']} of {METRIC}" for case in cases if case["judge"]}
-    print(*sorted(judges), *table(joined(cases)), sep="\n")
+    for metric, answers in ((AWARENESS, joined(cases)), (RELEVANCY, joined_chunks(cases))):
+        asked = [case for case in cases if case["metric"] == metric and case["judge"]]
+        judges = {f"{case['judge']}, prompt {case['prompt_version']} of {metric}" for case in asked}
+        print(*sorted(judges), *table(answers), "", sep="\n")
 
 
 if __name__ == "__main__":

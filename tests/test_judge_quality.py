@@ -9,7 +9,7 @@ import judge_quality
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_quality import Judged, accuracy, auc, joined, misjudged, table
+from judge_quality import Judged, accuracy, auc, joined, joined_chunks, misjudged, table
 
 ROOT = Path(__file__).parent.parent
 
@@ -104,10 +104,24 @@ def test_the_labelled_answers_are_as_many_good_as_bad_in_two_languages() -> None
 
 
 def test_an_answer_that_is_not_in_the_report_is_unscored() -> None:
-    case = {"session_id": "clinic", "qa_id": "water", "score": 0.4, "reason": "why"}
+    case = {"metric": "context_awareness", "session_id": "clinic", "qa_id": "water", "score": 0.4, "reason": "why"}
     found = {answer.name: answer for answer in joined([case])}
     assert (found["clinic-water"].score, found["clinic-water"].reason) == (0.4, "why")
     assert found["clinic-walk-in"].score is None
+
+
+def test_a_chunk_is_scored_by_its_statements_and_labelled_by_its_place() -> None:
+    said = [
+        {"chunk": 1, "statement": "a", "relevant": True, "reason": None},
+        {"chunk": 1, "statement": "b", "relevant": False, "reason": "why"},
+        {"chunk": 2, "statement": "c", "relevant": False, "reason": "not"},
+    ]
+    case = {"metric": "contextual_relevancy", "session_id": "bakery", "qa_id": "gluten", "statements": said}
+    chunks = {chunk.name: chunk for chunk in joined_chunks([case])}
+    assert len(chunks) == 38
+    assert chunks["bakery-gluten 1"] == Judged("bakery-gluten 1", "english", "chunk", True, 0.5, "a; why")
+    assert chunks["bakery-gluten 2"] == Judged("bakery-gluten 2", "english", "chunk", False, 0.0, "not")
+    assert chunks["bakery-gluten 3"].score is None
 
 
 def test_the_figures_are_what_the_shipped_recordings_give() -> None:

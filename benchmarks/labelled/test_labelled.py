@@ -13,3 +13,8 @@ HERE = Path(__file__).parent
 @pytest.mark.ctxeval(dataset="awareness.jsonl")
 def test_awareness(context_case: ContextCase, judge: Any) -> None:
     judge.assess("context_awareness", context_case)
+
+
+@pytest.mark.ctxeval(dataset="relevancy.jsonl")
+def test_relevancy(context_case: ContextCase, judge: Any) -> None:
+    judge.assess("contextual_relevancy", context_case)

@@ -90,7 +90,7 @@ def _prompt(
     user = template.user(query=case.query, chunks=chunks, language=case.language)
     return Prompt(
         system=template.system(),
-        user=f"{user}\n\n{ask_for_json(reply_form(chunks.keys(), case.language), clauses)}",
+        user=f"{user}\n\n{ask_for_json(reply_form(chunks.keys()), clauses)}",
         schema=RelevancyReply,
         json_schema=json_schema(chunks.keys()),
         check=check,
