@@ -1,6 +1,7 @@
 """Does the assistant still follow its context? A pytest plugin that asks a language model once and replays it for ever.
 
-Public names are loaded at their first use, so that importing the package costs nothing.
+Public names are loaded at their first use, so that importing the package costs nothing. Nothing in here is asserted:
+PYTEST_DONT_REWRITE, since `ctxeval` has imported this before it starts pytest.
 """
 
 from __future__ import annotations

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ctxeval._plugin import collect, options
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, JUDGE, LEDGER, NODE_ID, PART_FAILED, RUNNING, SETTINGS
+from pytest_ctxeval._plugin.stash import (
+    ASSISTANT,
+    BENCH,
+    BROKEN,
+    DESELECTED,
+    JUDGE,
+    LEDGER,
+    NODE_ID,
+    PART_FAILED,
+    RUNNING,
+    SETTINGS,
+    TESTS,
+)
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -122,6 +134,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     collect.mark_late(items)
 
 
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Note that tests of ours are left out: the run cannot tell which recordings are needed."""
+    if any(NODE_ID in item.stash for item in items):
+        items[0].config.stash[DESELECTED] = True
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note a subtest that failed: its test may end without an error all the same."""
     if report.failed and RUNNING and RUNNING[-1].nodeid == report.nodeid:
@@ -136,11 +154,27 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a report carries, in this process or from a worker."""
+        if str(report.when) == "???":  # of a test at which a worker of pytest-xdist crashed
+            self._config.stash[BROKEN] = "a worker crashed"
         if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
             return  # a test of others, and none of ours so far
         from pytest_ctxeval._plugin.ledger import ledger_of
 
         ledger_of(self._config).record(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that a file could not be collected."""
+        if report.failed:
+            self._config.stash[BROKEN] = "not all tests could be collected"
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note which tests there are."""
+        self._config.stash[TESTS] = [item.nodeid for item in session.items]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note which tests there are, where the workers collect."""
+        self._config.stash[TESTS] = ids
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:

@@ -12,6 +12,7 @@ ROOT = Path(pytest_ctxeval.__file__).parent
 LIGHT = (
     "__init__",
     "plugin",
+    "cli",
     "errors",
     "_plugin.options",
     "_plugin.collect",
@@ -28,6 +29,7 @@ ALLOWED = {
     "_judge": {"_metrics", "_core", "errors"},
     "_plugin": {"_judge", "_metrics", "_report", "_datasets", "_core", "errors"},
     "plugin": {"_plugin", "_judge", "_core", "errors"},
+    "cli": {"_plugin"},
     "retriever": {"_datasets"},
     "schemas": {"_core"},
     "statistical": {"_core"},

@@ -98,6 +98,25 @@ def test_the_lines_of_a_dataset_are_as_they_are_written(tmp_path: Path) -> None:
     assert [batch.qa_id for batch in dataset.conversation] == ["returns", "late"]
 
 
+def test_the_page_on_cassettes_shows_the_head_of_one_that_is_shipped() -> None:
+    page = (ROOT / "docs" / "cassettes.md").read_text(encoding="utf-8")
+    shown = page[page.index("<!-- head -->\n```yaml\n") + len("<!-- head -->\n```yaml\n") :]
+    heads = [path.read_text(encoding="utf-8") for path in (ROOT / "cassettes").rglob("*techstore-shipping*.yaml")]
+    assert [head.startswith(shown[: shown.index("```")]) for head in heads] == [True]
+
+
+def test_the_commands_for_cassettes_are_those_of_their_help() -> None:
+    from pytest_ctxeval.cli import CASSETTES
+
+    for name, about in CASSETTES.items():
+        first, _, rest = about.partition(" ")
+        third_person = {"fail": "fails", "run": "runs", "show": "shows"}[first]
+        told = f"{third_person} {rest}".replace(", and delete ", ", and deletes ").replace(
+            ", and move ", ", and moves "
+        )
+        assert f"| `ctxeval cassettes {name}` | {told} |" in README
+
+
 def test_every_python_example_is_python() -> None:
     for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         compile(textwrap.dedent(example), "README.md", "exec")

@@ -119,7 +119,7 @@ class Judge:
             replies = side_by_side([question.answer for question in questions], limit=self.concurrency)
         scored = [metric.score(case, replies[start : start + width]) for start in range(0, len(replies), width)]
         cost = sum(costs, Cost())
-        shown = self.tape.shown if self.tape else None
+        shown = self.tape.source if self.tape else None
         return _verdict(metric, scored, cost, source=_source(cost.calls), judge=judge.name, cassette=shown)
 
     @contextmanager

@@ -10,7 +10,7 @@ from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._plugin.assistant import is_assertion
 from pytest_ctxeval._plugin.collect import check_item, planned
 from pytest_ctxeval._plugin.ledger import ATTRIBUTE, ledger_of, to_text
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, ENDING, PART_FAILED, RESULTS, SENT
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, DESELECTED, ENDING, PART_FAILED, RESULTS, SENT, USE
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.verdict import CaseResult
@@ -29,6 +29,8 @@ def announce(item: pytest.Item) -> None:
 
 def start_attempt(item: pytest.Item) -> None:
     """Forget what an earlier attempt at this test has judged: the last one counts. Raises `ConfigError`."""
+    if USE in item.stash:
+        del item.stash[USE]
     item.stash[RESULTS], item.stash[SENT], item.stash[ENDING], item.stash[PART_FAILED] = [], -1, "broken", False
     check_item(item)
 
@@ -63,6 +65,8 @@ def _text(item: pytest.Item, *, with_plan: bool) -> str:
     results: list[CaseResult] = item.stash.get(RESULTS, [])
     return to_text(
         results,
+        use=item.stash.get(USE, None),
+        partial=item.config.stash.get(DESELECTED, False),
         assistant=counter.calls if counter is not None else Calls(),
         stopped=stopped,
         planned=planned(item) if with_plan else None,

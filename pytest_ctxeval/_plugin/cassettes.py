@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ctxeval._judge.cassette.shelf import Neighbours, shown_path
 from pytest_ctxeval._judge.cassette.tape import Tape
 from pytest_ctxeval._plugin.options import Settings
 from pytest_ctxeval._plugin.stash import NODE_ID
 
 
-def tape_of(item: pytest.Item, settings: Settings) -> Tape | None:
+def tape_of(item: pytest.Item, settings: Settings, neighbours: Neighbours) -> Tape | None:
     """Give the cassette of a test, None where cassettes are not looked at."""
     if settings.record == "off":
         return None
     node = item.stash[NODE_ID]
     path = settings.cassettes / cassette_path(node)
-    shown = path.relative_to(item.config.rootpath) if path.is_relative_to(item.config.rootpath) else path
-    return Tape(path, node=node, mode=settings.record, shown=shown.as_posix())
+    shown = shown_path(path, item.config.rootpath)
+    return Tape(path, node=node, mode=settings.record, shown=shown, neighbours=neighbours)
 
 
 def cassette_path(node_id: str) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ctxeval._plugin.stash import COLLECTED, NODE_ID, POSITION, SETTINGS
+from pytest_ctxeval._plugin.stash import COLLECTED, JUDGED, NODE_ID, POSITION, SETTINGS
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,10 +36,13 @@ def mark_item(item: pytest.Item) -> None:
 
 
 def mark_late(items: list[pytest.Item]) -> None:
-    """Do the same for tests that were marked after they were collected, as a hook of a conftest.py may."""
+    """Do the same for tests that a hook of a conftest.py has marked after they were collected; note all of ours."""
     for item in items:
         if NODE_ID not in item.stash:
             mark_item(item)
+    ours = frozenset(item.stash[NODE_ID] for item in items if NODE_ID in item.stash)
+    if ours:
+        items[0].config.stash[JUDGED] = ours
 
 
 def is_judged(request: pytest.FixtureRequest) -> bool:

@@ -13,7 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from pytest_ctxeval._core.data import Batch, ContextCase
 from pytest_ctxeval._core.text import nearest, one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Verdict
-from pytest_ctxeval._judge.cassette.tape import Ending
+from pytest_ctxeval._judge.cassette.shelf import Neighbours
+from pytest_ctxeval._judge.cassette.tape import Ending, Use
 from pytest_ctxeval._judge.cassette.transport import routed
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.judge import Judge
@@ -25,8 +26,19 @@ from pytest_ctxeval._metrics.prompt import Metric
 from pytest_ctxeval._plugin import collect
 from pytest_ctxeval._plugin.cassettes import tape_of
 from pytest_ctxeval._plugin.options import Settings
-from pytest_ctxeval._plugin.stash import BENCH, ENDING, NODE_ID, PART_FAILED, POSITION, RESULTS, SENT, SETTINGS
-from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, JudgeUnreachableError
+from pytest_ctxeval._plugin.stash import (
+    BENCH,
+    ENDING,
+    JUDGED,
+    NODE_ID,
+    PART_FAILED,
+    POSITION,
+    RESULTS,
+    SENT,
+    SETTINGS,
+    USE,
+)
+from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, CtxEvalWarning, JudgeUnreachableError
 
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
 
@@ -34,11 +46,18 @@ METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTU
 _Identity = tuple[str, str, str]  # of a metric, its version and a case
 
 
+_LENT: Final = (
+    "replayed from the cassette of another test, which may have been renamed; 'ctxeval cassettes adopt' moves such "
+    "recordings to the test that uses them"
+)
+
+
 class Bench:
     """What the tests of one process share: the models that judge, and whether judging has been stopped."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, config: pytest.Config) -> None:
+        self.settings = settings = config.stash[SETTINGS]
+        self.neighbours = Neighbours(settings.cassettes, config.rootpath, config.stash.get(JUDGED, ()))
         self.stopped = ""  # why, once the judge has refused the key
         self._stopped_by: pytest.Item | None = None
         self._models: dict[int | str, JudgeModel] = {}
@@ -72,7 +91,7 @@ class Bench:
 def bench_of(config: pytest.Config) -> Bench:
     """Give the bench of this process, made at the first use."""
     if BENCH not in config.stash:
-        config.stash[BENCH] = Bench(config.stash[SETTINGS])
+        config.stash[BENCH] = Bench(config)
     return config.stash[BENCH]
 
 
@@ -86,7 +105,7 @@ class ItemJudge(Judge):
         settings = self._bench.settings
         super().__init__(
             self._model,
-            tape=tape_of(self._item, settings),
+            tape=tape_of(self._item, settings, self._bench.neighbours),
             samples=samples_of(self._item, settings),
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
@@ -144,6 +163,16 @@ class ItemJudge(Judge):
             if not kept:  # what was to be recorded has gone out and is nowhere: it was live
                 self._results[:] = [_as_live(result) for result in self._results]
                 self._item.stash[SENT] = -1
+        if self.tape is not None:
+            self._tell_use(self.tape.use(self._ending))
+
+    def _tell_use(self, use: Use) -> None:
+        """Send on what the test made of its cassettes, where there is something to see to."""
+        __tracebackhide__ = True
+        if use != Use():
+            self._item.stash[USE], self._item.stash[SENT] = use, -1
+        if use.lent:
+            self._item.warn(CtxEvalWarning(_LENT))
 
     @property
     def _ending(self) -> Ending:

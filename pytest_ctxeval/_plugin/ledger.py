@@ -12,6 +12,8 @@ import pytest
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
 from pytest_ctxeval._judge.cassette.secrets import redact, redacted
+from pytest_ctxeval._judge.cassette.shelf import Unused
+from pytest_ctxeval._judge.cassette.tape import Use
 from pytest_ctxeval._plugin.stash import LEDGER
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ class _Entry:
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
     reruns: int = 0
+    skipped: bool = False
+    passed: bool = False
+    use: Use = field(default_factory=Use)
     spent: Calls = field(default_factory=Calls)  # in attempts that do not count
 
 
@@ -41,6 +46,8 @@ class Ledger:
         self.summary: Summary | None = None
         self.checks: tuple[GateCheck, ...] = ()
         self.stopped = False
+        self.partial = False  # whether some tests were left out of the run
+        self.unused = Unused()
         self.notes: list[str] = []
 
     def record(self, report: pytest.TestReport) -> None:
@@ -55,17 +62,23 @@ class Ledger:
             entry.reruns += 1
         if report.failed or _is_let_off(report):
             entry.failed = "worker crashed" if is_crash(report) else _first_line(report)
+        entry.passed = entry.passed or (report.when == "call" and report.passed)
+        entry.skipped = entry.skipped or (report.skipped and not hasattr(report, "wasxfail"))
 
     def take(self, node: str, text: str) -> None:
         """Take what a test has judged. A new attempt of it replaces the one before."""
         entry = self._entries.setdefault(node, _Entry())
         sent = json.loads(text)
         if "planned" in sent:
-            entry.planned, entry.failed = sent["planned"], None
+            entry.planned, entry.failed, entry.use = sent["planned"], None, Use()
+            entry.passed = entry.skipped = False
             entry.spent = sum((result.calls for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
         self.stopped = self.stopped or bool(sent["stopped"])
+        self.partial = self.partial or bool(sent["partial"])
+        if "use" in sent:
+            entry.use = Use(*(tuple(map(tuple, each)) for each in sent["use"]))
 
     @property
     def results(self) -> list[CaseResult]:
@@ -81,6 +94,30 @@ class Ledger:
     def spent(self) -> Calls:
         """The calls of attempts that were rerun, and do not count but for what they cost."""
         return sum((entry.spent for entry in self._entries.values()), Calls())
+
+    @property
+    def uses(self) -> dict[str, Use]:
+        """What each test of ours that passed made of its cassettes."""
+        return {
+            _id(node, entry): entry.use
+            for node, entry in self._entries.items()
+            if entry.passed and not entry.failed and not entry.skipped
+        }
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ids of all tests of ours that were set up."""
+        return [_id(node, entry) for node, entry in self._entries.items()]
+
+    @property
+    def lent(self) -> dict[str, tuple[tuple[str, str, str], ...]]:
+        """What tests found on the cassettes of others: key, origin and path of each recording."""
+        return {_id(node, entry): entry.use.lent for node, entry in self._entries.items() if entry.use.lent}
+
+    @property
+    def skipped(self) -> list[str]:
+        """The tests of ours that were skipped."""
+        return [node for node, entry in self._entries.items() if entry.skipped and not entry.passed]
 
     def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
         if not entry.results and entry.failed and entry.planned:
@@ -109,14 +146,26 @@ def ledger_of(config: pytest.Config) -> Ledger:
 
 
 def to_text(
-    results: Iterable[CaseResult], *, assistant: Calls, stopped: bool = False, planned: dict[str, Any] | None = None
+    results: Iterable[CaseResult],
+    *,
+    assistant: Calls,
+    stopped: bool = False,
+    partial: bool = False,
+    use: Use | None = None,
+    planned: dict[str, Any] | None = None,
 ) -> str:
-    """Give what a report carries, without secrets; `stopped` says that the judge refused the key."""
+    """Give what a report carries, without secrets; `stopped` says that the judge refused the key.
+
+    `partial` says that tests were left out of the run, `use` what the test made of its cassettes.
+    """
     sent: dict[str, Any] = {
         "results": [_shown(asdict(result)) for result in results],
         "assistant": asdict(assistant),
         "stopped": stopped,
+        "partial": partial,
     }
+    if use is not None:
+        sent["use"] = use
     if planned is not None:
         sent["planned"] = _shown(planned)
     return json.dumps(sent)
@@ -128,6 +177,11 @@ _IDENTITY: Final = ("node_id", "session_id", "assistant_id", "qa_id", "metric")
 def _shown(result: dict[str, Any]) -> dict[str, Any]:
     """Hide keys in the texts of a result, and never in what it is known by: a gate must find its session."""
     return {**redacted(result), **{name: result[name] for name in _IDENTITY if name in result}}
+
+
+def _id(node: str, entry: _Entry) -> str:
+    """Give a test's own id, without what other plugins add to it."""
+    return str(entry.planned["node_id"]) if entry.planned else node
 
 
 def _result_from(sent: dict[str, Any]) -> CaseResult:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 StatMode = Literal["frequentist", "bayesian"]
+UnusedMode = Literal["ignore", "warn", "fail"]
 
 METRICS: Final = ("context_awareness", "contextual_relevancy")
 
@@ -83,6 +84,11 @@ OPTIONS: Final = (
         "ask for the judge's own structured output (JSON schema, else tool calling) before plain text",
     ),
     _option("report", "FILE", "no report", "write the run's results to a .json file", ini="ctxeval_reports", many=True),
+    _option(
+        "unused", "WHAT", "warn",
+        "what a run of all tests does about recordings that no test needs: ignore, warn (list them) or fail (list "
+        "them, and the run is red)",
+    ),
     Option(
         name="cassettes", metavar="FOLDER", default="cassettes", help="where the cassettes are, under the rootdir",
     ),
@@ -101,6 +107,7 @@ class Settings(NamedTuple):
     timeout_s: float
     structured: bool
     reports: tuple[Path, ...]
+    unused: UnusedMode
     cassettes: Path
 
 
@@ -137,6 +144,7 @@ def read_settings(config: pytest.Config) -> Settings:
         reports=tuple(
             config.invocation_params.dir / _read(each, given["report"], _report) for each in given["report"].values
         ),
+        unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
     )
 

@@ -13,6 +13,7 @@ from pytest_ctxeval._core.summary import summarise
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import Settings
 from pytest_ctxeval._plugin.stash import SETTINGS
+from pytest_ctxeval._plugin.unused import find_unused, told
 from pytest_ctxeval._report.run_json import run_json
 from pytest_ctxeval._report.terminal import Line, Section, lines
 
@@ -26,7 +27,10 @@ def finish_run(session: pytest.Session) -> None:
     ledger, settings = ledger_of(config), config.stash[SETTINGS]
     ledger.summary = summarise(ledger.results, statistical_mode(settings))
     ledger.checks = check_gates(settings.gates, ledger.summary)
-    if ledger.stopped or any(check.status == "failed" for check in ledger.checks):
+    if settings.unused != "ignore":
+        ledger.unused = find_unused(session)
+    unused_fail = bool(ledger.unused) and settings.unused == "fail"
+    if ledger.stopped or unused_fail or any(check.status == "failed" for check in ledger.checks):
         session.testsfailed += 1
 
 
@@ -57,6 +61,8 @@ def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[
         spent=ledger.spent,
         level=level,
         notes=ledger.notes,
+        unused=told(ledger.unused, config.rootpath),
+        unused_fails=settings.unused == "fail",
     )
     return lines(section, width=width, verbosity=verbosity)
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_ctxeval._core.verdict import CaseResult
-    from pytest_ctxeval._judge.cassette.tape import Ending
+    from pytest_ctxeval._judge.cassette.tape import Ending, Use
     from pytest_ctxeval._plugin.assistant import AssistantCassette
     from pytest_ctxeval._plugin.item_judge import Bench, ItemJudge
     from pytest_ctxeval._plugin.ledger import Ledger
@@ -22,6 +24,10 @@ RUNNING: Final[list[pytest.Item]] = []
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
 BENCH: Final[pytest.StashKey[Bench]] = pytest.StashKey()  # what the tests of one process share
+JUDGED: Final[pytest.StashKey[Collection[str]]] = pytest.StashKey()  # the ids of all tests of ours
+DESELECTED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether some tests were left out
+TESTS: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of all tests, of others too
+BROKEN: Final[pytest.StashKey[str]] = pytest.StashKey()  # why not all of them were found or run
 COLLECTED: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many items were collected so far
 
 # Of an item.
@@ -32,4 +38,5 @@ ASSISTANT: Final[pytest.StashKey[AssistantCassette]] = pytest.StashKey()
 RESULTS: Final[pytest.StashKey[list[CaseResult]]] = pytest.StashKey()  # what was judged in this attempt
 SENT: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many of them the last report carried
 PART_FAILED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether a report of it, as of a subtest, failed
+USE: Final[pytest.StashKey[Use]] = pytest.StashKey()  # what it made of its cassettes
 ENDING: Final[pytest.StashKey[Ending]] = pytest.StashKey()  # how it came to its end

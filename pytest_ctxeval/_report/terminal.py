@@ -28,7 +28,8 @@ class Line:
 class Section:
     """All that the section tells.
 
-    `level` is that of the intervals, None where there are none; `spent` are the calls of attempts that were rerun.
+    `level` is that of the intervals, None where there are none; `spent` are the calls of attempts that were rerun;
+    `unused` tells of recordings that nobody needs, and `unused_fails` says that they make the run red.
     """
 
     summary: Summary
@@ -38,6 +39,8 @@ class Section:
     spent: Calls = field(default_factory=Calls)
     level: float | None = 0.95
     notes: Sequence[str] = ()
+    unused: Sequence[str] = ()
+    unused_fails: bool = False
 
 
 def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
@@ -55,6 +58,7 @@ def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
     found += [
         Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(section.summary), *section.notes]
     ]
+    found += _unused(section)
     found += _calls(section)
     return found
 
@@ -180,6 +184,12 @@ def _weights(summary: Summary) -> Iterator[str]:
     for row in summary.sessions:
         if row.note:
             yield f"{row.session_id}: {row.note}"
+
+
+def _unused(section: Section) -> Iterator[Line]:
+    color = "red" if section.unused_fails else "yellow"
+    for label, text in zip(["unused", *[""] * len(section.unused)], section.unused, strict=False):
+        yield Line(f"{label:<10}{text}", {color: True})
 
 
 def _calls(section: Section) -> Iterator[Line]:

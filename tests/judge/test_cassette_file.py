@@ -254,7 +254,7 @@ def test_a_secret_refuses_the_write_and_is_not_told(
     with pytest.raises(CassetteError) as refused:
         write_recording(path, recording(interaction("{}", "{}"), made), shown="one.yaml")
     assert str(refused.value) == (
-        f"one.yaml: {where}, so nothing is written; take it out of the prompt or the answer, and record again"
+        f"one.yaml: {where}, so nothing is written; take it out, and record again"
     )
     assert not list(tmp_path.iterdir())
 
@@ -275,7 +275,7 @@ def test_a_secret_in_the_name_of_a_test_or_a_judge_refuses_the_write(tmp_path: P
     with pytest.raises(CassetteError) as refused:
         write_recording(tmp_path / "a.yaml", made, shown=f"cassettes/{key}.yaml")
     assert str(refused.value) == (
-        f"cassettes/[hidden].yaml: something shaped like a key stands in the {told}, so nothing is written; take it out "
+        f"cassettes/[hidden].yaml: something shaped like a key stands in the {told}, so nothing is written; take it out, "
         "and record again"
     )
     assert not list(tmp_path.iterdir())

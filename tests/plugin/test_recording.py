@@ -1,55 +1,14 @@
 """Recording and replaying through pytest: files, modes, the assistant's own calls, a refused key."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from support.llm_server import Fault, LLMServer
-from support.suite import Suite, section
+from support.suite import Suite, replaying, section
 
 from pytest_ctxeval._plugin.cassettes import cassette_path
-
-REPLAY = "http://127.0.0.1:9/v1"
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
-def recorded(suite: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """A suite whose judge and assistant are a real client and the local server."""
-    monkeypatch.setenv("JUDGE_URL", server.openai_url)
-    monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
-    suite.pytester.makeconftest(
-        """
-        import os
-        import pytest
-        from langchain_openai import ChatOpenAI
-
-        def model():
-            return ChatOpenAI(model="m", base_url=os.environ["JUDGE_URL"], temperature=0.0, max_retries=0)
-
-        @pytest.fixture(scope="session")
-        def judge_model():
-            return model()
-
-        @pytest.fixture
-        def bot():
-            return lambda question: model().invoke(question).text
-        """
-    )
-    return suite
-
-
-def replaying(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key, no server."""
-    monkeypatch.setenv("JUDGE_URL", REPLAY)
-    monkeypatch.delenv("OPENAI_API_KEY")
 
 
 def test_a_suite_is_recorded_once_and_replayed_without_a_key(

@@ -2,11 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+REPLAY = "http://127.0.0.1:9/v1"  # where nobody listens
 
 CONFTEST = """
     import sys
@@ -73,6 +77,14 @@ class Suite:
         """Run the project in this process, which is faster and says nothing of start-up or signals."""
         return self.pytester.runpytest_inprocess(*self._prepared(arguments, record, columns))
 
+    def ctxeval(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `ctxeval` in the project's folder, in a process of its own."""
+        self.monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        plugins = ["pytest_ctxeval.plugin", *(["xdist.plugin"] if "-n" in arguments else [])]
+        loaded = [part for plugin in plugins for part in ("-p", plugin)]
+        command = [sys.executable, "-m", "pytest_ctxeval.cli", *arguments, *loaded, "-p", "no:cacheprovider"]
+        return subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+
     def _prepared(self, arguments: tuple[str, ...], record: str, columns: int) -> list[str]:
         """Load the plugins that a run needs and no other that happens to be installed."""
         self.monkeypatch.setenv("COLUMNS", str(columns))
@@ -97,3 +109,9 @@ def section(result: pytest.RunResult) -> str:
         return ""
     end = next(at for at in range(start + 1, len(lines)) if lines[at].startswith("===="))
     return "\n".join(lines[start + 1 : end])
+
+
+def replaying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key, no server."""
+    monkeypatch.setenv("JUDGE_URL", REPLAY)
+    monkeypatch.delenv("OPENAI_API_KEY")

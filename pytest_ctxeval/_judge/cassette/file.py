@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from pytest_ctxeval.errors import CassetteError, CassetteReadError
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OTHER_BREAKS: Final = "\r\x85\u2028\u2029\ufeff"
+LEFT_OVER: Final = ".ctxeval-"  # how a file begins that is being written
 _CONFLICT: Final = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 
 
@@ -55,9 +56,8 @@ def read_recording(path: Path, *, shown: str) -> Recording | None:
 
 def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
     """Write a cassette whole or not at all. Raises `CassetteError` where it holds a secret or cannot be written."""
-    _check_head(recording, shown)
-    for number, interaction in enumerate(recording.interactions, start=1):
-        _check_secrets(interaction, f"{shown}: interaction {number}")
+    for found in secrets_of(recording, shown):
+        raise CassetteError(f"{found}, so nothing is written; take it out, and record again")
     text = dump(recording)
     if _recording(yaml.load(text, Loader=_Loader), text, shown) != recording:  # noqa: S506  # as above
         raise CassetteError(f"{shown}: the recording would not read back as it was made, so nothing is written")
@@ -106,7 +106,7 @@ _Dumper.add_representer(str, _represent_str)
 
 def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=LEFT_OVER, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -130,27 +130,24 @@ def _umask() -> int:
     return mask
 
 
-def _check_head(recording: Recording, shown: str) -> None:
+def secrets_of(recording: Recording, shown: str) -> Iterator[str]:
+    """Say where secrets stand in a recording, and of what kind they are: never the secret."""
     heads = {"id of the test": recording.node, "name of the judge": recording.judge}
     for name, text in heads.items():
         found = find_secret(text)
         if found:
-            raise CassetteError(
-                f"{redact(shown)}: {found[0]} stands in the {name}, so nothing is written; take it out and record again"
-            )
+            yield f"{redact(shown)}: {found[0]} stands in the {name}"
+    for number, interaction in enumerate(recording.interactions, start=1):
+        yield from (f"{shown}: interaction {number}, {found}" for found in _secrets(interaction))
 
 
-def _check_secrets(interaction: Interaction, where: str) -> None:
+def _secrets(interaction: Interaction) -> Iterator[str]:
     parts = {"address": interaction.uri, "request": interaction.body, "answer": interaction.answer}
     for name, part in parts.items():
-        text = part if isinstance(part, str) else part.decode("latin-1")
-        found = find_secret(text)
+        found = find_secret(part if isinstance(part, str) else part.decode("latin-1"))
         if found:
             what, line = found
-            raise CassetteError(
-                f"{where}, {name}, line {line}: {what} stands there, so nothing is written; "
-                "take it out of the prompt or the answer, and record again"
-            )
+            yield f"{name}, line {line}: {what} stands there"
 
 
 def _to_dict(interaction: Interaction) -> dict[str, Any]:

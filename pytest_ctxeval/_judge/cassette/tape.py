@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._judge.cassette.file import Recording, read_recording, write_recording
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key
+from pytest_ctxeval._judge.cassette.shelf import Loan, Neighbours
 from pytest_ctxeval._judge.cassette.trim import Interaction, rename, rename_uri
+from pytest_ctxeval.errors import CassetteReadError
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 
@@ -21,7 +23,8 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 # missing.
 Ending = Literal["passed", "asserted", "broken"]
 
-_Interactions = dict[tuple[str, str], Interaction]  # by key and origin
+Place = tuple[str, str]  # of an interaction on a cassette: its key and its origin
+_Interactions = dict[Place, Interaction]
 
 ACTIVE: Final[ContextVar[Call | None]] = ContextVar("ctxeval_call", default=None)
 # The open blocks of assistants that are only replayed: beside them nothing goes out from threads that lack the context.
@@ -85,10 +88,26 @@ class Call:
         return self.may_record and self.tape.records
 
 
-class Tape:
-    """The cassette of one test. Nothing is read before the first request and nothing written before `close`."""
+class Use(NamedTuple):
+    """What a test made of its cassettes.
 
-    def __init__(self, path: Path, *, node: str, mode: RecordMode, shown: str) -> None:
+    `unplayed` are the places on its own that it passed without asking for; `lent` those that it found on another
+    test's, with the path of that one.
+    """
+
+    unplayed: tuple[Place, ...] = ()
+    lent: tuple[tuple[str, str, str], ...] = ()
+
+
+class Tape:
+    """The cassette of one test. Nothing is read before the first request and nothing written before `close`.
+
+    `neighbours` are asked for what it lacks.
+    """
+
+    def __init__(
+        self, path: Path, *, node: str, mode: RecordMode, shown: str, neighbours: Neighbours | None = None
+    ) -> None:
         self.path = path
         self.node = node
         self.mode: RecordMode = mode
@@ -103,6 +122,9 @@ class Tape:
         self._by_key: dict[str, list[Interaction]] = {}
         self._new: _Interactions = {}
         self._pending: _Interactions = {}
+        self._neighbours = neighbours
+        self._played: set[Place] = set()
+        self._lent: dict[Place, Loan] = {}
 
     @property
     def old(self) -> Recording | None:
@@ -135,7 +157,38 @@ class Tape:
         if found is None and self.old is not None and self.mode != "all":
             known = self._by_key.get(key, [])
             found = self._held.get((key, origin)) or (known[0] if len(known) == 1 else None)
+        if found is None and self.mode != "all":
+            return self._borrowed(key, origin)
+        if found is not None:
+            self._played.add((found.key, found.origin))
         return found
+
+    def _borrowed(self, key: str, origin: str) -> Interaction | None:
+        """Give what another test's cassette holds; where it could be recorded, only of a test that is gone."""
+        if self._neighbours is None:
+            return None
+        loan = self._neighbours.find(self.path, key, origin, moved_only=self.records)
+        if loan is None:
+            return None
+        self._lent[key, loan.interaction.origin] = loan
+        return loan.interaction
+
+    @property
+    def source(self) -> str:
+        """The file from which answers came, as messages call it: another test's where this one's has given none."""
+        loan = next(iter(self._lent.values()), None)
+        return loan.shown if loan and not self._played and not self._new else self.shown
+
+    def use(self, ending: Ending) -> Use:
+        """Say what a test made of its cassettes, as far as it has come."""
+        lent = tuple((*place, str(loan.path)) for place, loan in self._lent.items())
+        if ending != "passed" or self.mode == "all":
+            return Use(lent=lent)
+        if not self._read and self.path.exists():
+            with suppress(CassetteReadError):
+                _ = self.old
+        unplayed = tuple(place for place in self._held if place not in self._played and place not in self._new)
+        return Use(unplayed, lent)
 
     @contextmanager
     def call(self, *, sample: int = 0, may_record: bool = True) -> Iterator[Call]:
@@ -169,6 +222,9 @@ class Tape:
             self._new = {**self._pending, **self._new}
         if not self._new and not self._finishes(finished=finished):
             return True
+        if self._new:  # with what it was lent, so that the file is whole by itself
+            self._new = {**{place: loan.interaction for place, loan in self._lent.items()}, **self._new}
+            self._lent.clear()
         old = self.old
         if self.mode == "all" and old is not None and not finished:
             return False

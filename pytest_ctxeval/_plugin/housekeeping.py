@@ -1,0 +1,199 @@
+"""What `ctxeval cassettes` does: it asks pytest which tests there are, or runs them, and sees to the files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._judge.cassette.file import read_recording, secrets_of
+from pytest_ctxeval._judge.cassette.shelf import (
+    adopt,
+    all_cassettes,
+    delete,
+    left_overs,
+    shown_path,
+    take_out,
+)
+from pytest_ctxeval._plugin.cassettes import cassette_path
+from pytest_ctxeval._plugin.ledger import ledger_of
+from pytest_ctxeval._plugin.options import read_settings
+from pytest_ctxeval._plugin.stash import NODE_ID, SETTINGS
+from pytest_ctxeval._plugin.unused import find_unused, gone, why_partial
+from pytest_ctxeval.errors import CassetteReadError, ConfigError
+
+_FOUND_NONE = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+class _Instead:
+    """A plugin that does something with the configuration in the place of a run."""
+
+    def __init__(self, do: Callable[[pytest.Config], int]) -> None:
+        self._do = do
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        try:
+            config.stash[SETTINGS] = read_settings(config)
+        except ConfigError as error:
+            print(f"ERROR: {error}")
+            return int(pytest.ExitCode.USAGE_ERROR)
+        return self._do(config)
+
+
+class _Kept:
+    """A plugin that keeps the session for what is to be done after it."""
+
+    session: pytest.Session
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self.session = session
+
+
+def list_cassettes(arguments: Sequence[str]) -> int:
+    """Print a line for each cassette."""
+
+    def do(config: pytest.Config) -> int:
+        for path in all_cassettes(config.stash[SETTINGS].cassettes):
+            print(_about(path, shown_path(path, config.rootpath)))
+        return 0
+
+    return int(pytest.main([*arguments], plugins=[_Instead(do)]))
+
+
+def check_cassettes(arguments: Sequence[str]) -> int:
+    """Print what is wrong with the cassettes, and give 1 if anything is."""
+    kept, output = _Kept(), io.StringIO()
+    with redirect_stdout(output):
+        code = pytest.main([*arguments, "--collect-only", "-q"], plugins=[kept])
+    if code not in (pytest.ExitCode.OK, _FOUND_NONE):
+        print(output.getvalue())
+        return int(code)
+    config = kept.session.config
+    root, base = config.stash[SETTINGS].cassettes, config.rootpath
+    ours = [item.stash[NODE_ID] for item in kept.session.items if NODE_ID in item.stash]
+    partial = why_partial(kept.session)
+    unused = [] if partial else list(gone(config, ours))
+    paths = list(all_cassettes(root))
+    problems = [
+        *(problem for path in paths for problem in _problems(path, shown_path(path, base))),
+        *(f"unused    {one_line(shown_path(path, base))}: its test is gone" for path in unused),
+        *(f"left over {one_line(shown_path(path, base))}: of a run that was killed" for path in left_overs(root)),
+    ]
+    for problem in problems:
+        print(problem)
+    if partial:
+        print(f"unused cassettes were not looked for: {partial}")
+    count = "1 cassette" if len(paths) == 1 else f"{len(paths)} cassettes"
+    print(f"{count}: {len(problems)} to see to" if problems else f"{count}: in order")
+    return 1 if problems else 0
+
+
+def prune_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
+    """Delete what a run of all tests did not ask for. Refuses, and gives 1, where the run cannot tell."""
+    kept, code = _run(arguments)
+    if kept is None:
+        return code
+    config = kept.config
+    ledger, root = ledger_of(config), config.stash[SETTINGS].cassettes
+    refusal = why_partial(kept) or _why_not(kept, code)
+    if refusal:
+        print(f"nothing is deleted: {refusal}")
+        return code or 1
+    unused = find_unused(kept)
+    for path in [*unused.files, *left_overs(root)]:
+        _say("delete", path, config, "" if path.suffix == ".tmp" else "its test is gone", dry_run=dry_run)
+        if not dry_run:
+            delete(path, root)
+    for path, places in unused.entries.items():
+        _say("cut", path, config, f"{len(places)} not asked for", dry_run=dry_run)
+        if not dry_run:
+            take_out(path, places, root, shown=shown_path(path, config.rootpath))
+    if not unused:
+        print(f"nothing to delete: {len(ledger.nodes)} tests need every recording")
+    return 0
+
+
+def adopt_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
+    """Move recordings to the tests that found them on the cassettes of others."""
+    kept, code = _run(arguments)
+    if kept is None:
+        return code
+    config = kept.config
+    ledger, root, base = ledger_of(config), config.stash[SETTINGS].cassettes, config.rootpath
+    partial = why_partial(kept)
+    lent = ledger.lent
+    for node, loans in lent.items():
+        own = root / cassette_path(node)
+        for source in dict.fromkeys(path for *_, path in loans):
+            _say("adopt", own, config, f"from {one_line(shown_path(Path(source), base))}", dry_run=dry_run)
+        if not dry_run:
+            adopt(own, node, loans, shown=shown_path(own, base))
+    sources: dict[Path, set[tuple[str, str]]] = {}
+    for key, origin, source in (loan for loans in lent.values() for loan in loans):
+        sources.setdefault(Path(source), set()).add((key, origin))
+    needed = {root / cassette_path(node) for node in ledger.nodes}
+    for path, places in sources.items():
+        if not partial and path not in needed and not dry_run:
+            take_out(path, places, root, shown=shown_path(path, base))
+    if partial and lent:
+        print(f"the recordings stay at their old place as well: {partial}")
+    if not lent:
+        print("nothing to adopt: every test found its recordings on its own cassette")
+    return 0
+
+
+def _run(arguments: Sequence[str]) -> tuple[pytest.Session | None, int]:
+    """Run the tests on their cassettes; no session where there was no run to speak of."""
+    kept = _Kept()
+    code = int(pytest.main([*arguments, "--ctxeval-record=none", "--ctxeval-unused=ignore"], plugins=[kept]))
+    ran = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    return (kept.session if ran else None), code
+
+
+def _why_not(session: pytest.Session, code: int) -> str:
+    """Say why a run of all tests does not tell what can be deleted."""
+    ledger = ledger_of(session.config)
+    if code:
+        return "the run was red"
+    if not ledger.nodes:
+        return "no test used a cassette"
+    if ledger.skipped:
+        return f"{one_line(ledger.skipped[0])} was skipped"
+    if ledger.lent:
+        return f"{one_line(next(iter(ledger.lent)))} uses the cassette of another test; adopt it first"
+    return ""
+
+
+def _say(verb: str, path: Path, config: pytest.Config, why: str, *, dry_run: bool) -> None:
+    told = f"{'would ' if dry_run else ''}{verb} {one_line(shown_path(path, config.rootpath))}"
+    print(f"{told}: {why}" if why else told)
+
+
+def _about(path: Path, shown: str) -> str:
+    try:
+        recording = read_recording(path, shown=shown)
+    except CassetteReadError as error:
+        return f"{one_line(shown)}\n    damaged: {one_line(str(error))}"
+    assert recording is not None
+    state = "" if recording.complete else ", incomplete"
+    count = len(recording.interactions)
+    return (
+        f"{one_line(shown)}\n    {one_line(recording.node)}\n    {one_line(recording.judge) or 'no judge'}, "
+        f"{count} {'recording' if count == 1 else 'recordings'}, {path.stat().st_size:,} bytes{state}"
+    )
+
+
+def _problems(path: Path, shown: str) -> Iterator[str]:
+    try:
+        recording = read_recording(path, shown=shown)
+    except CassetteReadError as error:
+        yield f"damaged   {one_line(str(error))}"
+        return
+    if recording is not None:
+        yield from (f"secret    {one_line(found)}" for found in secrets_of(recording, shown))

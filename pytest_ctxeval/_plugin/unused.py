@@ -1,0 +1,99 @@
+"""Which recordings nobody needs any more: what a run of all tests can tell, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._judge.cassette.shelf import Unused, all_cassettes, node_of, shown_path
+from pytest_ctxeval._plugin.cassettes import cassette_path
+from pytest_ctxeval._plugin.ledger import ledger_of
+from pytest_ctxeval._plugin.stash import BROKEN, DESELECTED, SETTINGS, TESTS
+
+_NAMED = 3
+
+
+def find_unused(session: pytest.Session) -> Unused:
+    """Give the cassettes whose test is gone, and the recordings that a test which passed did not ask for.
+
+    None at all after a run that left something out.
+    """
+    config = session.config
+    ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    if why_partial(session):
+        return Unused()
+    entries = {
+        settings.cassettes / cassette_path(node): frozenset(use.unplayed)
+        for node, use in ledger.uses.items()
+        if use.unplayed
+    }
+    lent = {Path(path) for loans in ledger.lent.values() for *_, path in loans}
+    return Unused(tuple(path for path in gone(config, ledger.nodes) if path not in lent), entries)
+
+
+def gone(config: pytest.Config, nodes: Iterable[str]) -> Iterable[Path]:
+    """Give the cassettes of tests that are not among `nodes`, the ids of all tests of ours that were collected."""
+    root = config.stash[SETTINGS].cassettes
+    needed = {root / cassette_path(node) for node in nodes}
+    files = {node.partition("::")[0] for node in config.stash.get(TESTS, ())}
+    for path in all_cassettes(root):
+        node = None if path in needed else node_of(path)
+        if node is not None and _was_looked_for(config, node.partition("::")[0], files):
+            yield path
+
+
+def why_partial(session: pytest.Session) -> str:
+    """Say why a run does not tell which recordings are needed; nothing where every test has run."""
+    config = session.config
+    ledger, option = ledger_of(config), config.option
+    reasons = {
+        config.stash.get(BROKEN, ""): True,
+        "the run was broken off": bool(session.shouldstop or session.shouldfail),
+        "tests were left out": ledger.partial
+        or config.stash.get(DESELECTED, False)
+        or _selects(option)
+        or any("::" in arg for arg in config.args),
+        "judging was stopped": ledger.stopped,
+        "cassettes were not looked at": config.stash[SETTINGS].record == "off",
+    }
+    return next((reason for reason, holds in reasons.items() if holds and reason), "")
+
+
+def told(unused: Unused, base: Path) -> list[str]:
+    """Give the lines that tell of unused recordings: how many, and where the first of them are."""
+    if not unused:
+        return []
+    entries = sum(map(len, unused.entries.values()))
+    files = len(unused.files)
+    counts = [
+        "1 cassette whose test is gone" if files == 1 else f"{files} cassettes whose tests are gone" if files else "",
+        "1 recording that no test asks for" if entries == 1 else f"{entries} recordings that no test asks for",
+    ]
+    shown = [text for text, count in zip(counts, (files, entries), strict=True) if count]
+    paths = [one_line(shown_path(path, base)) for path in [*unused.files, *unused.entries]]
+    more = [f"and {len(paths) - _NAMED} more files"] if len(paths) > _NAMED + 1 else paths[_NAMED:]
+    return [f"{', '.join(shown)}; 'ctxeval cassettes prune' deletes them", *paths[:_NAMED], *more]
+
+
+def _selects(option: object) -> bool:
+    """Whether the options leave out tests in a way that is not told by a hook."""
+    names = ("lf", "stepwise", "ignore_glob", "pyargs")
+    return any(getattr(option, name, None) for name in names)
+
+
+def _was_looked_for(config: pytest.Config, file: str, collected: set[str]) -> bool:
+    """Whether a test of this file would have been collected, if there were one."""
+    path = config.rootpath / file
+    if path.exists() and file not in collected:  # of another system, for instance, or in want of a module
+        return False
+    here = config.invocation_params.dir
+    ignored = [here / each for each in config.getoption("ignore", None) or ()]
+    asked = [here / each for each in config.args]
+    return _is_under(path, asked) and not _is_under(path, ignored)
+
+
+def _is_under(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder.resolve()) or path.is_relative_to(folder) for folder in folders)
