@@ -253,9 +253,7 @@ def test_a_secret_refuses_the_write_and_is_not_told(
     path = tmp_path / "one.yaml"
     with pytest.raises(CassetteError) as refused:
         write_recording(path, recording(interaction("{}", "{}"), made), shown="one.yaml")
-    assert str(refused.value) == (
-        f"one.yaml: {where}, so nothing is written; take it out, and record again"
-    )
+    assert str(refused.value) == (f"one.yaml: {where}, so nothing is written; take it out, and record again")
     assert not list(tmp_path.iterdir())
 
 

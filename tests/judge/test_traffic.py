@@ -247,6 +247,46 @@ def test_an_application_in_this_process_is_asked_itself(server: LLMServer, tmp_p
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("content", [b"plain text", b"\xff\x00 bytes"], ids=["text", "bytes"])
+def test_an_upload_is_found_again_though_its_boundary_is_made_up_each_time(tmp_path: Path, content: bytes) -> None:
+    def upload(url: str) -> str:
+        with httpx.Client(trust_env=False) as client:
+            return client.post(url, files={"document": ("a.txt", content)}, data={"purpose": "search"}).text
+
+    with PlainServer(lambda _: (200, {}, "taken")) as server:
+        held = tape(tmp_path, "once")
+        with AssistantCassette(held):
+            upload(server.url)
+        held.close("passed")
+        written = held.path.read_bytes()
+        anew = tape(tmp_path, "all")
+        with AssistantCassette(anew):
+            upload(server.url)
+        anew.close("passed")
+        assert held.path.read_bytes() == written
+    with AssistantCassette(tape(tmp_path, "none")):
+        assert upload("http://127.0.0.1:9/") == "taken"
+
+
+def test_the_secrets_of_a_form_are_not_kept_and_do_not_count(tmp_path: Path) -> None:
+    def log_in(url: str, secret: str, client_id: str = "shop") -> str:
+        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, "scope": "a b"}
+        with httpx.Client(trust_env=False) as client:
+            return client.post(url, data=form).text
+
+    with PlainServer(lambda _: (200, {}, "welcome")) as server:
+        held = tape(tmp_path, "once")
+        with AssistantCassette(held):
+            log_in(server.url, "planted-in-a-form")
+        held.close("passed")
+    assert "planted-in-a-form" not in held.path.read_text(encoding="utf-8")
+    assert "grant_type=client_credentials&client_id=shop&scope=a+b" in held.path.read_text(encoding="utf-8")
+    with AssistantCassette(tape(tmp_path, "none")):
+        assert log_in("http://127.0.0.1:9/", "another") == "welcome"
+    with pytest.raises(CassetteMissError), AssistantCassette(tape(tmp_path, "none")):
+        log_in("http://127.0.0.1:9/", "another", client_id="bank")
+
+
 def test_the_id_of_a_call_may_be_the_name_of_its_tool(tmp_path: Path) -> None:
     """Some servers call a tool's call by the tool's name; the name in the next request is none of its ids."""
     renamed: dict[str, str] = {"search": "fixed"}

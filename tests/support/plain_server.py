@@ -9,7 +9,7 @@ Answer = tuple[int, dict[str, str], str]  # status, headers, body
 
 
 class PlainServer:
-    """Answers GET with what `answer(path)` gives, and counts `requests`."""
+    """Answers GET and POST with what `answer(path)` gives, and counts `requests`."""
 
     def __init__(self, answer: Callable[[str], Answer]) -> None:
         self.requests: list[str] = []
@@ -18,6 +18,10 @@ class PlainServer:
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, format: str, *args: object) -> None:
                 pass
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                self.do_GET()
 
             def do_GET(self) -> None:
                 owner.requests.append(self.path)

@@ -12,6 +12,8 @@ _SECRET_PARAMETER: Final = re.compile(
     r"(^|[-_.])(key|apikey|token|secret|password|passwd|auth|authorization|sig|signature|credential)s?$",
     re.IGNORECASE,
 )
+_FORM: Final = re.compile(r"[\w.%+*~-]+=[^&=\s{}<>\"]*(?:&[\w.%+*~-]+=[^&=\s{}<>\"]*)*", re.ASCII)
+_UPLOAD: Final = re.compile(r"--([\w'()+,./:=?-]{8,70})\r?\n")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # of accessToken
 
 
@@ -40,13 +42,27 @@ def origin_of(uri: str) -> str:
 
 
 def canonical(body: str | bytes | None) -> str:
-    """Give JSON with sorted keys and no spaces, and anything else as it is."""
+    """Give JSON with sorted keys and no spaces, and anything else as it is, but for what `steady` takes out."""
     if not body:
         return ""
     try:
         return json.dumps(json.loads(body, parse_float=_number), sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
+        body = steady(body)
         return body if isinstance(body, str) else body.decode("utf-8", "backslashreplace")
+
+
+def steady(body: str | bytes) -> str | bytes:
+    """Take the secrets out of a form, and give the parts of an upload a boundary that is the same each time."""
+    text = body if isinstance(body, str) else body.decode("latin-1")
+    if _FORM.fullmatch(text):
+        kept = _open_query(text)
+        return body if len(kept) == len(parse_qsl(text, keep_blank_values=True)) else urlencode(kept)
+    opening = _UPLOAD.match(text)
+    if opening is None or not text.rstrip().endswith(f"--{opening[1]}--"):
+        return body
+    text = text.replace(f"--{opening[1]}", "--boundary")
+    return text if isinstance(body, str) else text.encode("latin-1")
 
 
 def without_secrets(uri: str) -> str:

@@ -67,9 +67,13 @@ def unset_variables(names: Iterable[str]) -> list[str]:
 
 
 def _known() -> Iterator[tuple[str, str]]:
-    """The values of secret environment variables, in each form in which a text may hold them."""
-    for name, value in os.environ.items():
-        if not _SECRET_NAME.search(name) or len(value) < _SHORTEST or value == PLACEHOLDER:
+    """The values of secret environment variables, in each form in which a text may hold them; the longest first.
+
+    One may be the beginning of another: if it were hidden first, the rest of the other would be shown.
+    """
+    named = [(name, value) for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+    for name, value in sorted(named, key=lambda each: len(each[1]), reverse=True):
+        if len(value) < _SHORTEST or value == PLACEHOLDER:
             continue
         for form in {
             value,

@@ -199,7 +199,8 @@ class Tape:
         try:
             yield call
         finally:
-            ACTIVE.set(before)  # not reset: an async fixture may leave its block in another context
+            if ACTIVE.get() is call:  # an async fixture, or the garbage collection, may leave it in another context
+                ACTIVE.set(before)
 
     def keep(self, call: Call, *, if_finished: bool = False) -> Calls:
         """Keep the good exchanges of a call that succeeded, and count them; what else went out was live.

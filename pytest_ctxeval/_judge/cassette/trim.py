@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
-from pytest_ctxeval._judge.cassette.key import origin_of, request_key, without_secrets
+from pytest_ctxeval._judge.cassette.key import origin_of, request_key, steady, without_secrets
 
 _KEPT_HEADERS: Final = ("content-type", "retry-after")
 _IDS: Final = frozenset({"id", "call_id", "item_id", "response_id", "request_id", "tool_call_id", "tool_use_id"}) | {
@@ -106,13 +106,13 @@ def trim(
     made = Interaction(
         method=method.upper(),
         uri=rename_uri(without_secrets(uri), renamed),
-        body=pretty(rename(_plain(body), renamed)),
+        body=pretty(rename(steady(_plain(body)), renamed)),
         status=status,
         reason=reason,
         headers=kept,
         answer="",
         sample=sample,
-        content_type=content_type,
+        content_type=re.sub(r"boundary=[^;]+", "boundary=boundary", content_type),
     )
     return replace(made, answer=_steady(text, made.key, renamed) if isinstance(text, str) else text)
 
