@@ -59,8 +59,9 @@ def answer(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json=ANSWER)
 
 
-def client() -> ChatOpenAI:
-    http = httpx2.Client(transport=httpx2.MockTransport(answer))
+def client(transport: httpx2.BaseTransport | None = None) -> ChatOpenAI:
+    """Give a client that uses the network, or the transport in its place."""
+    http = httpx2.Client(transport=transport)
     key = SecretStr("nobody's")
     return ChatOpenAI(model="gpt-4o-mini", temperature=0.0, api_key=key, max_retries=0, http_client=http)
 
@@ -104,10 +105,10 @@ def load(path: Path, size: int) -> tuple[Tape, float, float]:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    model = client()
+    model = client(httpx2.MockTransport(answer))
     for _ in range(20):
         ask(model)
-    judge_model = JudgeModel(model)
+    judge_model = JudgeModel(client())
     costs: dict[int, list[float]] = {size: [] for size in SIZES}
     with tempfile.TemporaryDirectory() as folder:
         loaded = {size: load(Path(folder, f"{size}.yaml"), size) for size in SIZES}

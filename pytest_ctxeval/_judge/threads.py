@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,14 +14,24 @@ T = TypeVar("T")
 _Ended: TypeAlias = tuple[T | None, BaseException | None]
 _Answer: TypeAlias = "SimpleQueue[_Ended[T]]"
 
+_Work: TypeAlias = Callable[[], None]
+
 AHEAD: Final = 4
+
+_PATIENCE_S: Final = 1.0
+_lock = threading.Lock()
+_idle: Final[
+    list[SimpleQueue[_Work]]
+] = []  # the inboxes of threads that wait; starting one costs more than a hand-over
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # threads stay with the parent
 
 
 def in_thread(function: Callable[[], T], *, timeout_s: float) -> T:
     """Give what `function` returns, or raise what it raises or, after `timeout_s` seconds, `TimeoutError`.
 
-    It runs in a thread of its own, in a copy of this context: there is no running event loop in its way, and one that
-    never answers can be left behind.
+    It runs in another thread, in a copy of this context: there is no running event loop in its way, and one that never
+    answers can be left behind.
     """
     answer = _started(function, threading.Semaphore())
     try:
@@ -74,7 +85,7 @@ def in_order(functions: Iterable[Callable[[], T]], *, limit: int) -> Iterator[T]
 def _started(
     function: Callable[[], T], places: threading.Semaphore, stopped: threading.Event | None = None
 ) -> _Answer[T]:
-    """Begin in a thread of its own, in a copy of this context, once there is a place."""
+    """Begin in another thread, in a copy of this context, once there is a place."""
     answer: _Answer[T] = SimpleQueue()
 
     def run() -> None:
@@ -82,8 +93,33 @@ def _started(
             answer.put((None, None) if stopped is not None and stopped.is_set() else _ended(function))
 
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="ctxeval-judge", daemon=True).start()
+    _hand_over(lambda: context.run(run))
     return answer
+
+
+def _hand_over(work: _Work) -> None:
+    """Give work to a thread that waits for some, or else to a new one."""
+    with _lock:
+        inbox = _idle.pop() if _idle else None
+    if inbox is None:
+        inbox = SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), name="ctxeval-judge", daemon=True).start()
+    inbox.put(work)
+
+
+def _serve(inbox: SimpleQueue[_Work]) -> None:
+    """Do what comes in, one at a time, until for a while nothing does."""
+    while True:
+        try:
+            inbox.get(timeout=_PATIENCE_S)()
+        except Empty:
+            with _lock:
+                if inbox in _idle:
+                    _idle.remove(inbox)
+                    return
+        else:
+            with _lock:
+                _idle.append(inbox)
 
 
 def _ended(function: Callable[[], T]) -> _Ended[T]:

@@ -1,7 +1,10 @@
 """Calls side by side. What is looked at here shows outside only as time, or as memory."""
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import partial
 
 import pytest
@@ -107,3 +110,27 @@ def test_a_thread_that_never_answers_is_left_behind() -> None:
         in_thread(release.wait, timeout_s=0.01)
     release.set()
     assert in_thread(lambda: 3, timeout_s=30) == 3
+
+
+def test_a_thread_that_is_used_again_knows_nothing_of_the_call_before() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+
+    def seen() -> tuple[str, int]:
+        before = variable.get("nothing")
+        variable.set("left behind")
+        return before, threading.get_ident()
+
+    found = [in_thread(seen, timeout_s=30) for _ in range(20)]
+    assert {before for before, _ in found} == {"nothing"}
+    assert len({thread for _, thread in found}) < 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
+    in_thread(int, timeout_s=30)
+    with warnings.catch_warnings():  # newer Pythons warn of a fork beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        os._exit(in_thread(lambda: 7, timeout_s=30))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
