@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NoReturn, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_ctxeval._core.text import nearest
 from pytest_ctxeval.errors import ConfigError
@@ -14,6 +14,16 @@ Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 M = TypeVar("M", bound=BaseModel)
 NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+def _in_an_order(given: object) -> object:
+    """Refuse what has no order: chunks are known by their numbers."""
+    if isinstance(given, (set, frozenset)):
+        raise ValueError("a set has no order; give a list")  # noqa: TRY004  # pydantic's way to tell
+    return given
+
+
+Chunks = Annotated[list[str], BeforeValidator(_in_an_order)]
 
 
 class Frozen(BaseModel):
@@ -30,7 +40,7 @@ class Batch(Frozen):
     assistant: str = ""
     ground_truth_assistant: str | None = None
     observation: str | None = None
-    retrieval_context: list[str] | None = None
+    retrieval_context: Chunks | None = None
     weight: Weight | None = None
     logprobs: dict[str, Any] = {}
     agentic: dict[str, Any] = {}
@@ -113,7 +123,7 @@ class ModelTestCase(Frozen):
 
     input: str
     actual_output: str
-    retrieval_context: list[str]
+    retrieval_context: Chunks
     expected_output: str | None = None
     context: list[str] | None = None
     name: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -16,7 +17,7 @@ from pytest_ctxeval.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One session judged by one metric: `n` cases, of which `n_unscored` are in no mean.
+    """One session judged by one metric, in one version of it: `n` cases, of which `n_unscored` are in no mean.
 
     `mean`, `low` and `high` are 0 to 1; the mean is None where no case that counts was scored, the bounds
     also where the mode gives none. `note` says why the given weights were set aside.
@@ -31,6 +32,13 @@ class SessionSummary:
     low: float | None
     high: float | None
     note: str | None
+    prompt_version: str | None = None
+
+    @property
+    def measure(self) -> str:
+        """The metric in words, with its version where that is not the standard one."""
+        title = self.metric.replace("_", " ")
+        return title if self.prompt_version in (None, "1") else f"{title} {self.prompt_version}"
 
     @property
     def n_scored(self) -> int:
@@ -49,14 +57,14 @@ class Summary:
 def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
     """Summarise a run, whatever the order in which its tests ended.
 
-    Results are sorted by position; several of one test and metric stay in the order in which they come. A
-    score that is no number from 0 to 1 makes its case unscored. Raises `ConfigError` where a custom mode
-    gives something else than (mean, low, high).
+    Results are sorted by position, and within a test by metric, version and case: a test may judge in threads. What
+    another prompt or setting judged is another measure, with a row of its own. A score that is no number from 0 to 1
+    makes its case unscored. Raises `ConfigError` where a custom mode gives something else than (mean, low, high).
     """
-    ordered = sorted(map(_checked, results), key=lambda result: (result.position, result.node_id, result.metric))
-    rows: dict[tuple[str, str], list[CaseResult]] = {}
+    ordered = sorted(map(_checked, results), key=_place)
+    rows: dict[tuple[str, str, str | None], list[CaseResult]] = {}
     for result in ordered:
-        rows.setdefault((result.session_id, result.metric), []).append(result)
+        rows.setdefault((result.session_id, result.metric, result.prompt_version), []).append(result)
     return Summary(tuple(_session(cases, mode) for cases in rows.values()), tuple(ordered))
 
 
@@ -96,6 +104,7 @@ def _session(cases: list[CaseResult], mode: StatisticalMode) -> SessionSummary:
         session_id=cases[0].session_id,
         assistant_id=cases[0].assistant_id,
         metric=cases[0].metric,
+        prompt_version=cases[0].prompt_version,
         n=len(cases),
         n_unscored=len(cases) - len(scored),
         mean=mean,
@@ -118,6 +127,12 @@ def _aggregate(scored: list[tuple[float, float]], mode: StatisticalMode) -> Aggr
             "numbers from 0 to 1 with low <= high, or None for both bounds"
         )
     return Aggregate(*(None if figure is None else float(figure) for figure in (mean, low, high)))
+
+
+def _place(result: CaseResult) -> tuple[Any, ...]:
+    """Where a result stands; q10 behind q9."""
+    numbers = [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", result.qa_id)]
+    return (result.position, result.node_id, result.metric, result.prompt_version or "", numbers)
 
 
 def _checked(result: CaseResult) -> CaseResult:

@@ -116,6 +116,11 @@ class CaseResult:
         return self.score is not None and (self.min is None or reaches(self.score, self.min))
 
 
+def cost_of(result: CaseResult) -> Cost:
+    """Give what a result has cost; where nothing was asked, nothing."""
+    return Cost(result.calls, 0 if result.tokens is None and result.calls == Calls() else result.tokens)
+
+
 class Spread(NamedTuple):
     """The lowest and the highest score of the samples of one case, each 0 to 1."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -15,8 +17,10 @@ from pytest_ctxeval._judge.cassette.transport import install
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.placeholder import placeholder_keys
 from pytest_ctxeval._judge.threads import side_by_side
-from pytest_ctxeval._metrics.prompt import Clauses, Metric, Scored
+from pytest_ctxeval._metrics.prompt import Clauses, Metric, Prompt, Scored
 from pytest_ctxeval.errors import ConfigError
+
+_Prompts = Callable[[Clauses | None], tuple[Prompt, ...]]
 
 
 class Judged(NamedTuple):
@@ -82,29 +86,33 @@ class Judge:
         costs: list[Cost] = []
         judge = None
         try:
-            width = self._width(metric, case)
+            prompts = self._prompts(metric, case)
+            width = len(prompts(self.clauses))
             if not width:
                 return Judged(_verdict(metric, [metric.score(case, [])], Cost(), source="none"), None, Cost(), None)
             judge = self.judge_model()
-            verdict = self._verdict(metric, case, judge, width, costs)
+            verdict = self._verdict(metric, case, judge, prompts, costs)
         except Exception as error:
             return Judged(None, error, sum(costs, Cost()), judge)
         return Judged(verdict, None, sum(costs, Cost()), judge)
 
-    def _width(self, metric: Metric, case: object) -> int:
-        """Count the prompts of a case; says what is missing before a model is built."""
+    def _prompts(self, metric: Metric, case: object) -> _Prompts:
+        """Give the prompts of a case for given clauses, made once; says what is missing before a model is built."""
         if not isinstance(case, ContextCase):
             raise ConfigError(
                 f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
                 "context_case(query=..., assistant=...)"
             )
-        return len(metric.prompts(case, self.clauses))
+        return functools.cache(partial(metric.prompts, case))
 
-    def _verdict(self, metric: Metric, case: ContextCase, judge: JudgeModel, width: int, costs: list[Cost]) -> Verdict:
+    def _verdict(
+        self, metric: Metric, case: ContextCase, judge: JudgeModel, prompts: _Prompts, costs: list[Cost]
+    ) -> Verdict:
+        width = len(prompts(self.clauses))
         questions = [
             Question(
                 judge=judge,
-                prompt=lambda clauses, number=number: metric.prompts(case, clauses)[number],  # type: ignore[misc]
+                prompt=lambda clauses, number=number: prompts(clauses)[number],  # type: ignore[misc]
                 tape=self.tape,
                 sample=sample,
                 clauses=self.clauses,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ def read_reply(text: str, prompt: Prompt, clauses: Clauses) -> BaseModel:
     problem = "it holds no JSON object"
     for number, candidate in enumerate(_candidates(text, clauses)):
         try:
-            reply = _validated(candidate.text, prompt)
+            reply = _unquoted(candidate.text, prompt)
         except UnreadableReplyError as error:
             problem = problem if number else str(error)
         else:
@@ -73,8 +74,8 @@ class _Candidate(NamedTuple):
 
 def _check_tail(tail: str, reply: BaseModel, prompt: Prompt) -> None:
     """Refuse a verdict behind which there is talk of another: it may be a quotation of the answer under test."""
-    names = "|".join(prompt.schema.model_fields)
-    if not re.search(rf"[\"'](?:{names})[\"']\s*:|\b(?:{names})\b\W{{0,8}}\d", tail, re.IGNORECASE):
+    names, numbers = _field_names(prompt.schema)
+    if not re.search(rf"[\"'](?:{names})[\"']\s*:|\b(?:{numbers})\b\W{{0,8}}\d", tail, re.IGNORECASE):
         return
     try:
         later = [_validated(candidate.text, prompt) for candidate in _objects(tail)]
@@ -82,6 +83,24 @@ def _check_tail(tail: str, reply: BaseModel, prompt: Prompt) -> None:
         later = []
     if not later or any(each != reply for each in later):
         raise UnreadableReplyError("it seems to hold more than one verdict")
+
+
+@functools.cache
+def _field_names(schema: type[BaseModel]) -> tuple[str, str]:
+    """Give patterns for the names of all fields at any depth, and for those whose value is a score."""
+    written = schema.model_json_schema()
+    fields = [written["properties"], *(each["properties"] for each in written.get("$defs", {}).values())]
+    names = {name: about for each in fields for name, about in each.items()}
+    numbers = [name for name, about in names.items() if about.get("type") == "number"]
+    return "|".join(names), "|".join(numbers) or "(?!)"
+
+
+def _unquoted(candidate: str, prompt: Prompt) -> BaseModel:
+    """Give the verdict, unless it stood in the texts that were to be judged: what they say of themselves is none."""
+    reply = _validated(candidate, prompt)
+    if "".join(candidate.split()) in "".join(prompt.user.split()):
+        raise UnreadableReplyError("it repeats what the texts that it was to judge say")
+    return reply
 
 
 def _without_thinking(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,7 @@ from pytest_ctxeval._metrics.prompt import (
     enclose,
     language_word,
 )
-from pytest_ctxeval._metrics.template import checked_template, prompt_version
+from pytest_ctxeval._metrics.template import read_template, text_of
 
 
 class ContextReply(BaseModel):
@@ -109,10 +109,10 @@ def context_awareness(*, template: object = ContextAwarenessTemplate) -> Metric:
 
     `template` is a class or an object with the methods of `ContextAwarenessTemplate`. Raises `ConfigError` for another.
     """
-    used: ContextAwarenessTemplate = checked_template(template, ContextAwarenessTemplate, _PROBE)
+    used, version = read_template(template, ContextAwarenessTemplate, _probes())
     return Metric(
         name="context_awareness",
-        version=prompt_version(used, ContextAwarenessTemplate(), _PROBE),
+        version=version,
         prompts=lambda case, clauses: _prompts(used, case, clauses),
         score=_score,
         in_words=lambda verdict: band(verdict.score),
@@ -130,7 +130,11 @@ def _prompts(template: ContextAwarenessTemplate, case: ContextCase, clauses: Cla
     }
     for name, text in parts.items():
         check_sendable(text, f"case {case.qa_id!r}: the {name}")
-    user = template.user(
+    where = f"case {case.qa_id!r}: "
+    user = text_of(
+        template,
+        "user",
+        where=where,
         context=case.context,
         query=case.query,
         answer=case.assistant,
@@ -141,7 +145,11 @@ def _prompts(template: ContextAwarenessTemplate, case: ContextCase, clauses: Cla
     word = language_word(case.language)
     example = f'{{"insight": "<the reason, in {word}>", "score": <a number from 0.0 to 1.0>}}'
     asked = f"{user}\n\n{ask_for_json(example, clauses)}"
-    return (Prompt(system=template.system(), user=asked, schema=ContextReply, json_schema=_JSON_SCHEMA),)
+    return (
+        Prompt(
+            system=text_of(template, "system", where=where), user=asked, schema=ContextReply, json_schema=_JSON_SCHEMA
+        ),
+    )
 
 
 def _score(case: ContextCase, replies: Sequence[ContextReply]) -> Scored:
@@ -149,13 +157,13 @@ def _score(case: ContextCase, replies: Sequence[ContextReply]) -> Scored:
     return Scored(score=replies[0].score, reason=replies[0].insight)
 
 
-_PROBE: Final = {
-    "context": "Open from 9 to 5.",
-    "query": "When are you open?",
-    "answer": "From 9 to 5.",
-    "ground_truth": "9 to 5",
-    "observation": "asked by phone",
-    "language": "english",
-}
+def _probes() -> list[dict[str, Any]]:
+    """Give cases that a template is tried with: in two languages, with and without what may be missing, long."""
+    plain = {"context": "Open from 9 to 5.", "query": "When are you open?", "answer": "From 9 to 5."}
+    known = {"ground_truth": "9 to 5", "observation": "asked by phone", "language": "english"}
+    lacking = {"ground_truth": None, "observation": None, "language": "english"}
+    long = {name: " ".join(f"{text} ({number})" for number in range(500)) for name, text in plain.items()}
+    return [plain | known, plain | lacking, plain | lacking | {"language": "spanish"}, long | known]
+
 
 CONTEXT_AWARENESS: Final = context_awareness()

@@ -27,7 +27,7 @@ from pytest_ctxeval._metrics.relevancy_prompt import (
     reply_form,
     same_statement,
 )
-from pytest_ctxeval._metrics.template import checked_template, prompt_version
+from pytest_ctxeval._metrics.template import read_template, text_of
 from pytest_ctxeval.errors import ConfigError
 
 CHUNKS_PER_CALL: Final = 8
@@ -48,11 +48,10 @@ def contextual_relevancy(
     is 1 only if every statement is relevant, else 0. One call to the judge takes up to `chunks_per_call` chunks.
     Raises `ConfigError` for anything else.
     """
-    used: ContextualRelevancyTemplate = checked_template(template, ContextualRelevancyTemplate, _PROBE)
+    used, version = read_template(template, ContextualRelevancyTemplate, _probes())
     check_flag("strict_mode", strict_mode)
     check_flag("include_reason", include_reason)
     check_count("chunks_per_call", chunks_per_call)
-    version = prompt_version(used, ContextualRelevancyTemplate(), _PROBE)
     version += f"-by-{chunks_per_call}" if chunks_per_call != CHUNKS_PER_CALL else ""
     return Metric(
         name="contextual_relevancy",
@@ -60,6 +59,7 @@ def contextual_relevancy(
         prompts=partial(_prompts, used, chunks_per_call),
         score=partial(_score, strict_mode, include_reason),
         in_words=_in_words,
+        variant="" if include_reason else "no reason",
     )
 
 
@@ -87,9 +87,10 @@ def _prompt(
     def check(reply: Any) -> str | None:
         return fault_of(reply, chunks.keys())
 
-    user = template.user(query=case.query, chunks=chunks, language=case.language)
+    where = f"case {case.qa_id!r}: "
+    user = text_of(template, "user", where=where, query=case.query, chunks=dict(chunks), language=case.language)
     return Prompt(
-        system=template.system(),
+        system=text_of(template, "system", where=where),
         user=f"{user}\n\n{ask_for_json(reply_form(chunks.keys()), clauses)}",
         schema=RelevancyReply,
         json_schema=json_schema(chunks.keys()),
@@ -142,6 +143,15 @@ def _in_words(verdict: Verdict) -> str:
     return f"{relevant} of {len(verdict.statements)} statements relevant{which}"
 
 
-_PROBE: Final = {"query": "When are you open?", "chunks": {1: "Open from 9 to 5.", 2: "Cake."}, "language": "english"}
+def _probes() -> list[dict[str, Any]]:
+    """Give calls that a template is tried with: in two languages, of a few chunks and of many, short and long."""
+    query = {"query": "When are you open?", "language": "english"}
+    long = " ".join(f"Open from 9 to 5, says page {number}." for number in range(500))
+    return [
+        query | {"chunks": {1: "Open from 9 to 5.", 2: "Cake."}},
+        query | {"chunks": {3: "Cake."}, "language": "spanish"},
+        query | {"chunks": dict.fromkeys(range(1, 10), long)},
+    ]
+
 
 CONTEXTUAL_RELEVANCY: Final = contextual_relevancy()

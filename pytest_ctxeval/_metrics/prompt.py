@@ -50,7 +50,8 @@ class Metric:
 
     `prompts` raises `ConfigError` where the case lacks what the metric needs, and gives none where there is nothing to
     ask; `score` gets the validated replies in the order of the prompts. `version` changes whenever the prompt does, or
-    what is made of the replies. `in_words` says in a few words what the score of a verdict means.
+    what is made of the replies. `in_words` says in a few words what the score of a verdict means; `variant` tells apart
+    metrics of one version that say something else than a score differently.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Metric:
     prompts: Callable[[ContextCase, Clauses | None], tuple[Prompt, ...]]
     score: Callable[[ContextCase, Sequence[Any]], Scored]
     in_words: Callable[[Verdict], str]
+    variant: str = ""
 
     @property
     def title(self) -> str:

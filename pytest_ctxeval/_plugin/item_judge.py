@@ -10,9 +10,10 @@ from typing import Any, Final, NoReturn
 import pytest
 from langchain_core.language_models import BaseChatModel
 
+from pytest_ctxeval._core.checks import is_share
 from pytest_ctxeval._core.data import Batch, ContextCase
 from pytest_ctxeval._core.text import nearest, one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Verdict
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Verdict, cost_of
 from pytest_ctxeval._judge.cassette.shelf import Neighbours
 from pytest_ctxeval._judge.cassette.tape import Ending, Use
 from pytest_ctxeval._judge.cassette.transport import routed
@@ -41,9 +42,10 @@ from pytest_ctxeval._plugin.stash import (
 from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, CtxEvalWarning, JudgeUnreachableError
 
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
+_NAMES: Final = ", ".join(map(repr, METRICS))
 
 
-_Identity = tuple[str, str, str]  # of a metric, its version and a case
+_Identity = tuple[object, ...]  # of a metric, as it was set up, and a case
 
 
 _LENT: Final = (
@@ -111,6 +113,7 @@ class ItemJudge(Judge):
             timeout_s=settings.timeout_s,
         )
         self._lock = threading.Lock()
+        self._turns: dict[_Identity, threading.Lock] = {}  # a test may judge in threads of its own
         self._verdicts: dict[_Identity, Verdict] = {}
         self._places: dict[_Identity, int] = {}  # of results, by metric and case
 
@@ -127,7 +130,14 @@ class ItemJudge(Judge):
                 f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
                 "context_case(query=..., assistant=...)"
             )
-        identity = (metric.name, metric.version, repr(dict(case)))
+        if min is not None and not is_share(min):
+            raise ConfigError(f"judge.assess: min={min!r} is no bar; give a number from 0 to 1")
+        identity = _identity(metric, case)
+        with self._turn(identity):
+            return self._assessed(metric, case, identity, min)
+
+    def _assessed(self, metric: Metric, case: ContextCase, identity: _Identity, min: float | None) -> Verdict:
+        __tracebackhide__ = True
         known = self._verdicts.get(identity)
         if known is not None:
             self._raise_bar(identity, min)
@@ -181,10 +191,17 @@ class ItemJudge(Judge):
 
     def _keep(self, identity: _Identity, result: CaseResult) -> None:
         """Keep a result. A case that is asked for again, once the judge has failed on it, has one still."""
-        with self._lock:  # a test may judge in threads of its own
+        with self._lock:
             place = self._places.setdefault(identity, len(self._results))
-            spent = sum((each.calls for each in self._results[place : place + 1]), result.calls)
-            self._results[place : place + 1] = [replace(result, calls=spent)]
+            before = self._results[place : place + 1]
+            if any(each.calls != Calls() for each in before):
+                spent = sum(map(cost_of, before), cost_of(result))
+                result = replace(result, calls=spent.calls, tokens=spent.tokens)
+            self._results[place : place + 1] = [result]
+
+    def _turn(self, identity: _Identity) -> threading.Lock:
+        with self._lock:
+            return self._turns.setdefault(identity, threading.Lock())
 
     def _raise_bar(self, identity: _Identity, bar: float | None) -> None:
         """Let the higher bar count where a case is asserted twice."""
@@ -237,7 +254,8 @@ class ItemJudge(Judge):
     def _unscored(
         self, metric: Metric, case: ContextCase, min: float | None, why: str, cost: Cost | None = None
     ) -> CaseResult:
-        result = CaseResult(**self._about(case), metric=metric.name, score=None, unscored=why, min=min)
+        about = {**self._about(case), "metric": metric.name, "prompt_version": metric.version}
+        result = CaseResult(**about, score=None, unscored=why, min=min)
         return replace(result, calls=cost.calls, tokens=cost.tokens or None) if cost else result
 
     def _about(self, case: ContextCase) -> dict[str, Any]:
@@ -245,6 +263,7 @@ class ItemJudge(Judge):
             "node_id": self._item.stash[NODE_ID],
             "position": self._item.stash[POSITION],
             **{name: getattr(case, name) for name in _CARRIED},
+            "retrieval_context": None if case.retrieval_context is None else [*case.retrieval_context],
         }
 
 
@@ -256,7 +275,6 @@ _CARRIED: Final = (
     "query",
     "assistant",
     "context",
-    "retrieval_context",
     "ground_truth_assistant",
     "language",
 )
@@ -270,9 +288,22 @@ def samples_of(item: pytest.Item, settings: Settings) -> int:
     return settings.samples
 
 
+def _identity(metric: Metric, case: ContextCase) -> _Identity:
+    """Give what a verdict is known by: two templates may share all but the text for this very case."""
+    try:
+        asked = tuple((prompt.system, prompt.user) for prompt in metric.prompts(case, None))
+    except ConfigError:  # told when it is to be judged
+        asked = ()
+    return (metric.name, metric.version, metric.variant, repr(dict(case)), asked)
+
+
 def _metric(metric: Metric | str) -> Metric:
     if isinstance(metric, Metric):
         return metric
+    if not isinstance(metric, str):
+        what = f"{metric.__name__} is a function; call it" if callable(metric) and hasattr(metric, "__name__") else ""
+        told = what or f"a {type(metric).__name__} is no metric"
+        raise ConfigError(f"judge.assess: {told}; give contextual_relevancy(...), for instance, or one of {_NAMES}")
     if metric not in METRICS:
         raise ConfigError(f"{metric!r} is no metric; {nearest(metric, METRICS)}")
     return METRICS[metric]

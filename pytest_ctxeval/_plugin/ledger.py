@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_ctxeval._core.text import one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Sample, Statement, cost_of
 from pytest_ctxeval._judge.cassette.secrets import redact, redacted
 from pytest_ctxeval._judge.cassette.shelf import Unused
 from pytest_ctxeval._judge.cassette.tape import Use
@@ -35,7 +35,7 @@ class _Entry:
     skipped: bool = False
     passed: bool = False
     use: Use = field(default_factory=Use)
-    spent: Calls = field(default_factory=Calls)  # in attempts that do not count
+    spent: Cost = field(default_factory=Cost)  # in attempts that do not count
 
 
 class Ledger:
@@ -72,7 +72,7 @@ class Ledger:
         if "planned" in sent:
             entry.planned, entry.failed, entry.use = sent["planned"], None, Use()
             entry.passed = entry.skipped = False
-            entry.spent = sum((result.calls for result in entry.results), entry.spent)
+            entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
         self.stopped = self.stopped or bool(sent["stopped"])
@@ -91,9 +91,9 @@ class Ledger:
         return sum((entry.assistant for entry in self._entries.values()), Calls())
 
     @property
-    def spent(self) -> Calls:
-        """The calls of attempts that were rerun, and do not count but for what they cost."""
-        return sum((entry.spent for entry in self._entries.values()), Calls())
+    def spent(self) -> Cost:
+        """What attempts that were rerun have cost; else they do not count."""
+        return sum((entry.spent for entry in self._entries.values()), Cost())
 
     @property
     def uses(self) -> dict[str, Use]:
@@ -120,24 +120,29 @@ class Ledger:
         return [node for node, entry in self._entries.items() if entry.skipped and not entry.passed]
 
     def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
-        if not entry.results and entry.failed and entry.planned:
-            metrics = self._metrics_near(node, entry.planned["session_id"])
-            yield from (
-                CaseResult(**entry.planned, metric=metric, score=None, unscored=entry.failed, reruns=entry.reruns)
-                for metric in metrics
-            )
         yield from (replace(result, reruns=entry.reruns) if entry.reruns else result for result in entry.results)
+        if entry.failed and entry.planned:
+            had = {_measure(result) for result in entry.results}
+            for metric, version in self._measures(node, entry) - had:
+                about = {**entry.planned, "metric": metric, "prompt_version": version, "reruns": entry.reruns}
+                yield CaseResult(**about, score=None, unscored=entry.failed)
 
-    def _metrics_near(self, node: str, session_id: str) -> list[str]:
-        """What a test that was never judged would have been judged by: what its siblings were."""
+    def _measures(self, node: str, entry: _Entry) -> set[tuple[str, str | None]]:
+        """What a test that came to its end too soon would have been judged by: what its siblings were."""
         function = _function(node)
-        siblings = [
-            each for other, entry in self._entries.items() if _function(other) == function for each in entry.results
-        ]
-        session = siblings or [
-            each for entry in self._entries.values() for each in entry.results if each.session_id == session_id
-        ]
-        return sorted({each.metric for each in session}) or ["context_awareness"]
+        siblings = {
+            _measure(each)
+            for other, sibling in self._entries.items()
+            if _function(other) == function
+            for each in sibling.results
+        }
+        if siblings or entry.results or not entry.planned:
+            return siblings
+        session = entry.planned["session_id"]
+        near = {
+            _measure(each) for other in self._entries.values() for each in other.results if each.session_id == session
+        }
+        return near or {("context_awareness", None)}
 
 
 def ledger_of(config: pytest.Config) -> Ledger:
@@ -202,6 +207,10 @@ def _is_let_off(report: pytest.TestReport) -> bool:
     """Whether the test ran, and was expected to fail."""
     reason = getattr(report, "wasxfail", None)
     return report.skipped and reason is not None and not str(reason).startswith("[NOTRUN]")
+
+
+def _measure(result: CaseResult) -> tuple[str, str | None]:
+    return result.metric, result.prompt_version
 
 
 def _function(node: str) -> str:

@@ -13,6 +13,8 @@ from pytest_ctxeval._core.verdict import Spread, Statement, Verdict, spread_of
 
 _WIDTH: Final = 400  # of a query, an answer, a reason
 _EXCERPT: Final = 200  # of a context, a chunk
+_WORDS: Final = 200  # that an excerpt is chosen by
+_STEP: Final = 40  # from one part to the next that is looked at
 _CHUNKS: Final = 5  # that hold something irrelevant
 _STATEMENTS: Final = 3  # of one chunk
 
@@ -28,7 +30,7 @@ def failure_text(verdict: Verdict, case: ContextCase, *, min: float, in_words: s
 def spread_text(spread: Spread, bar: float | None) -> str:
     """Say how far the samples of a case lie apart, and whether its bar lies among them."""
     told = f"{spread.low:.2f} to {spread.high:.2f}"
-    return f"{told}, within the spread of the bar {figure(bar)}" if bar is not None and spread.holds(bar) else told
+    return f"within the spread of the bar {figure(bar)}, {told}" if bar is not None and spread.holds(bar) else told
 
 
 def _judged_by(verdict: Verdict) -> str:
@@ -86,12 +88,24 @@ def excerpt(text: str, *, near: str) -> str:
     text = " ".join(text.split())
     if len(text) <= _EXCERPT + 40:
         return one_line(text)
-    words = {word for word in re.findall(r"\w+", near.lower()) if len(word) > 3 or not word.isascii()}
+    wanted = [word for word in re.findall(r"\w+", near.lower()) if len(word) > 3 or not word.isascii()]
+    hits = {at: set[str]() for at in range(0, len(text) - _EXCERPT + _STEP, _STEP)}
     low = text.lower()
-    hits = {
-        at: sum(word in low[at : at + _EXCERPT] for word in words) for at in range(0, len(text) - _EXCERPT + 40, 40)
-    }
-    best = [at for at, found in hits.items() if found == max(hits.values())]
+    for word in [*dict.fromkeys(wanted)][:_WORDS]:
+        for at in _places(word, low):
+            first = max(at + len(word) - _EXCERPT, 0)
+            for start in range(-(-first // _STEP) * _STEP, at + 1, _STEP):
+                hits.get(start, set()).add(word)
+    most = max(map(len, hits.values()))
+    best = [at for at, found in hits.items() if len(found) == most]
     start = best[len(best) // 2]
     end = start + _EXCERPT
     return f"{'... ' if start else ''}{one_line(text[start:end])}{' ...' if end < len(text) else ''}"
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    """Where a word stands, inside others too: not every language parts its words."""
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)

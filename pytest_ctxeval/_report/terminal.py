@@ -9,7 +9,7 @@ from typing import Final
 from pytest_ctxeval._core.gate import GateCheck
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, spread_of
 from pytest_ctxeval._report.failure import spread_text
 
 _ROWS: Final = 8  # of sessions
@@ -28,7 +28,7 @@ class Line:
 class Section:
     """All that the section tells.
 
-    `level` is that of the intervals, None where there are none; `spent` are the calls of attempts that were rerun;
+    `level` is that of the intervals, None where there are none; `spent` is what attempts that were rerun have cost;
     `unused` tells of recordings that nobody needs, and `unused_fails` says that they make the run red.
     """
 
@@ -36,7 +36,7 @@ class Section:
     checks: Sequence[GateCheck]
     record: str
     assistant: Calls = field(default_factory=Calls)
-    spent: Calls = field(default_factory=Calls)
+    spent: Cost = field(default_factory=Cost)
     level: float | None = 0.95
     notes: Sequence[str] = ()
     unused: Sequence[str] = ()
@@ -52,7 +52,7 @@ def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
     else:
         found += _worst(section.summary, width) if verbosity == 0 else []
         found += _unscored(results, width)
-        found += _undecided(section.summary, width)
+        found += _undecided(section.summary, width, named=_named(section.summary) if verbosity == 0 else [])
     found += _reruns(results)
     found += [_lone_gate(check) for check in section.checks if check.session is None]
     found += [
@@ -67,21 +67,17 @@ def _table(section: Section) -> Iterator[Line]:
     sessions = section.summary.sessions
     if not sessions:
         return
-    checks = {
-        (row.session_id, row.metric): [check for check in section.checks if check.session == row] for row in sessions
-    }
+    checks = {row: [check for check in section.checks if check.session == row] for row in sessions}
     shown = _shown(sessions, checks)
     head = ["session", "metric", "n", "mean", *([f"{section.level:.0%} interval"] if section.level else []), "gate"]
-    rows = [_cells(row, checks[row.session_id, row.metric], interval=section.level is not None) for row in shown]
+    rows = [_cells(row, checks[row], interval=section.level is not None) for row in shown]
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     for row, summary in zip([head, *rows], [None, *shown], strict=True):
         cells = [
             cell.rjust(wide) if at in (2, 3) else cell.ljust(wide)
             for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ]
-        failed = summary is not None and any(
-            check.status == "failed" for check in checks[summary.session_id, summary.metric]
-        )
+        failed = summary is not None and any(check.status == "failed" for check in checks[summary])
         yield Line("  ".join(cells).rstrip(), {"red": True} if failed else {"bold": True} if summary is None else {})
     left = [row for row in sessions if row not in shown]
     means = [row.mean for row in left if row.mean is not None]
@@ -90,13 +86,13 @@ def _table(section: Section) -> Iterator[Line]:
         yield Line(f"... and {len(left)} more{span}")
 
 
-def _shown(sessions: Sequence[SessionSummary], checks: dict[tuple[str, str], list[GateCheck]]) -> list[SessionSummary]:
+def _shown(sessions: Sequence[SessionSummary], checks: dict[SessionSummary, list[GateCheck]]) -> list[SessionSummary]:
     """All rows where they are few, else those that need looking at: failed, without a score, low."""
     if len(sessions) <= _ROWS:
         return list(sessions)
 
     def urgency(row: SessionSummary) -> tuple[bool, float]:
-        failed = any(check.status == "failed" for check in checks[row.session_id, row.metric])
+        failed = any(check.status == "failed" for check in checks[row])
         return (not failed, -1.0 if row.mean is None else row.mean)
 
     return sorted(sessions, key=urgency)[: _ROWS - 1]
@@ -109,7 +105,7 @@ def _cells(row: SessionSummary, checks: Sequence[GateCheck], *, interval: bool) 
     gates = ", ".join(_gate(check) for check in checks)
     return [
         one_line(row.session_id, 40),
-        row.metric.replace("_", " "),
+        row.measure,
         n,
         mean,
         *([between] if interval else []),
@@ -145,7 +141,7 @@ def _case(label: str, result: CaseResult, width: int) -> Line:
     score = " -  " if result.score is None else f"{result.score:.2f}"
     start = f"{label:<10}{score}  {one_line(result.node_id)}"
     spread = spread_of(result.samples)
-    samples = f"{spread.n} samples, {spread_text(spread, result.min)}: " if spread else ""
+    samples = f"{spread_text(spread, result.min)}, {spread.n} samples: " if spread else ""
     told = one_line(result.unscored or f"{samples}{result.reason}")
     room = max(width - len(start) - 3, 30)
     return Line(f"{start}  {one_line(told, room)}".rstrip(), {} if result.passed else {"yellow": True})
@@ -160,9 +156,8 @@ def _unscored(results: Sequence[CaseResult], width: int) -> Iterator[Line]:
         yield Line(f"{'':<10}and {len(missing) - _CASES} more, {len(missing)} in all", {"red": True})
 
 
-def _undecided(summary: Summary, width: int) -> Iterator[Line]:
+def _undecided(summary: Summary, width: int, *, named: Sequence[CaseResult]) -> Iterator[Line]:
     """The cases that passed, and whose samples lie on both sides of their bar: another run might say otherwise."""
-    named = _named(summary)
     both = [result for result in summary.results if result.passed and _is_undecided(result) and result not in named]
     yield from (_case("undecided", result, width) for result in both[:_CASES])
     if len(both) > _CASES:
@@ -196,10 +191,11 @@ def _calls(section: Section) -> Iterator[Line]:
     results = section.summary.results
     judged = [result for result in results if result.score is not None]
     if results:
-        total = sum((result.calls for result in results), section.spent)
+        total = sum((result.calls for result in results), section.spent.calls)
         asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
         names = ", ".join(asked) or ("not asked" if judged else "no verdict")
         known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
+        known += [section.spent.tokens] if section.spent != Cost() else []
         tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
         yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={section.record}")
     if section.assistant != Calls():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,10 +115,21 @@ def test_rows_stand_in_the_order_in_which_the_sessions_were_collected() -> None:
     assert [result.score for result in summary.results] == [0.1, 0.2, 0.3, 0.4]
 
 
-def test_several_results_of_one_test_stay_in_their_order() -> None:
-    results = [case(0, 0.9, qa_id="second look"), case(0, 0.1, qa_id="first look")]
+def test_results_of_one_test_have_an_order_that_does_not_depend_on_its_threads() -> None:
+    results = [case(0, 0.9, qa_id=name) for name in ("a", "q1", "q2", "q10", "q10b")]
 
-    assert summarise(results, FrequentistMode()).results == tuple(results)
+    assert summarise(reversed(results), FrequentistMode()).results == tuple(results)
+
+
+def test_what_another_version_of_a_metric_judged_has_a_row_of_its_own() -> None:
+    plain = [case(0, 1.0, weight=0.8), case(1, 0.5, weight=0.1), case(2, 0.5, weight=0.1)]
+    results = [replace(each, prompt_version=version) for version in ("1", "1-strict") for each in plain]
+    rows = summarise(results, FrequentistMode()).sessions
+
+    assert [(row.measure, row.n, row.mean, row.note) for row in rows] == [
+        ("context awareness", 3, 0.9, None),
+        ("context awareness 1-strict", 3, 0.9, None),
+    ]
 
 
 def test_one_bad_session_of_five_has_its_own_row() -> None:

@@ -90,7 +90,7 @@ def test_an_interrupted_recording_goes_on_where_it_stopped(server: LLMServer, be
     with pytest.raises(CassetteMissError) as missed:
         bench.assess(chat(NOWHERE), CASE(assistant="All day."), mode="none")
     assert str(missed.value) == (
-        "not recorded yet: the cassette cassettes/a.yaml is incomplete, its test was interrupted when it was recorded\n\n"
+        "not recorded yet: the cassette cassettes/a.yaml is incomplete, its test did not come to its end when it was recorded\n\n"
         "record this one test with\n\n    pytest 'test_a.py::test_b[x y]' --ctxeval-record=once"
     )
     first, second = bench.assess(chat(server), CASE, CASE(assistant="All day."))

@@ -266,8 +266,10 @@ def test_an_error_in_a_template_is_not_taken_for_the_judges(make: Callable[..., 
         def user(self, *, answer: str, **_: Any) -> str:
             return {"From 9 to 5.": "the case that is tried"}[answer]
 
-    with pytest.raises(KeyError):
-        Context.run(make(SHOP), model=judge(), evaluation_template=Failing)
+    (metric,) = Context.run(make(SHOP), model=judge(), evaluation_template=Failing)
+    assert metric.n_unscored == metric.n_interactions == len(SHOP.conversation)
+    first = metric.interactions[0]
+    assert first.insight.startswith(f"case {first.qa_id!r}: the template Failing: user() raised KeyError: ")
 
 
 # What is handed in.
@@ -519,7 +521,7 @@ def test_each_verdict_goes_to_the_logger_and_nothing_is_set_up(
     verbose: bool, level: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = [*logging.getLogger().handlers], logging.getLogger("pytest_ctxeval").level
-    data = dataset("shop", r'REPLY={"insight": "half \u001b[31mof it", "score": 0.5}', "REPLY=no")
+    data = dataset("shop", "SCORE=0.5\nREASON=half \\u001b[31mof it", "REPLY=no")
     with caplog.at_level(logging.DEBUG, logger="pytest_ctxeval"):
         Context.run(giving(data), model=judge(), verbose=verbose, concurrency=1)
     assert caplog.record_tuples == [

@@ -66,16 +66,16 @@ BLOCK = """
     ],
     ids=["assert in the block", "fail in the block", "assert on a verdict", "verdict in the block"],
 )
-def test_an_assertion_that_fails_saves_a_whole_cassette(
+def test_an_assertion_that_fails_saves_what_was_asked_until_then(
     recorded: Suite, server: LLMServer, inside: str, outside: str, kept: int
 ) -> None:
     recorded.module(BLOCK.format(inside=inside, outside=outside))
     recorded.in_process(record="once").assert_outcomes(failed=1)
-    assert held(recorded) == (True, kept)
+    assert held(recorded) == (False, kept)
     before = len(server.requests)
     recorded.in_process(record="all").assert_outcomes(failed=1)
     assert len(server.requests) == 2 * before
-    assert held(recorded) == (True, kept)
+    assert held(recorded) == (False, kept)
 
 
 def test_recording_all_anew_keeps_what_a_failed_assertion_did_not_come_to(recorded: Suite, server: LLMServer) -> None:
@@ -87,6 +87,21 @@ def test_recording_all_anew_keeps_what_a_failed_assertion_did_not_come_to(record
     server.reply = "bad"
     recorded.in_process(record="all").assert_outcomes(failed=1)
     assert held(recorded) == (True, 2)
+
+
+def test_what_stands_behind_a_failed_assertion_is_recorded_once_it_is_reached(
+    recorded: Suite, server: LLMServer
+) -> None:
+    outside = "assert context_case.query == {!r}\n        assert_context_awareness(context_case(assistant='x'))"
+    recorded.module(BLOCK.format(inside="", outside=outside.format("Never?")))
+    recorded.in_process(record="once").assert_outcomes(failed=1)
+    recorded.module(BLOCK.format(inside="", outside=outside.format("When?")))
+    told = recorded.in_process(record="none")
+    told.assert_outcomes(failed=1)
+    assert "is incomplete, its test did not come to its end when it was recorded" in told.stdout.str()
+    recorded.in_process(record="once").assert_outcomes(passed=1)
+    assert held(recorded) == (True, 2)
+    assert len(server.requests) == 2
 
 
 PARTS = """
@@ -120,7 +135,7 @@ def test_a_group_of_failed_assertions_is_a_failed_assertion(recorded: Suite, ser
     outside = "raise ExceptionGroup('both', [AssertionError('a'), ExceptionGroup('c', [AssertionError('b')])])"
     recorded.module(BLOCK.format(inside="", outside=outside))
     recorded.in_process(record="once").assert_outcomes(failed=1)
-    assert held(recorded) == (True, 1)
+    assert held(recorded) == (False, 1)
 
 
 def test_what_a_broken_test_recorded_anew_is_told_to_be_live(recorded: Suite, server: LLMServer) -> None:

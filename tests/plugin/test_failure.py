@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.suite import Suite
 
 from pytest_ctxeval._report.failure import excerpt
@@ -93,3 +95,26 @@ def test_a_long_context_in_another_script_is_cut_as_well() -> None:
 
 def test_a_short_context_is_shown_whole() -> None:
     assert excerpt("a\nb  c", near="x") == "a b c"
+
+
+WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "营业时间", "x"]), max_size=200)
+
+
+@settings(deadline=None)
+@given(text=WORDS, near=WORDS.map(lambda words: words[:3]))
+def test_an_excerpt_is_the_part_with_most_of_the_words(text: list[str], near: list[str]) -> None:
+    """By the plain definition, which takes far too long for a long text."""
+    whole = " ".join(text)
+    if len(whole) <= 240:
+        assert excerpt(whole, near=" ".join(near)) == whole
+        return
+    words = {word for word in near if len(word) > 3 or not word.isascii()}
+    counts = {at: sum(word in whole[at : at + 200] for word in words) for at in range(0, len(whole) - 160, 40)}
+    best = [at for at, count in counts.items() if count == max(counts.values())]
+    start = best[len(best) // 2]
+    assert excerpt(whole, near=" ".join(near)).strip(". ") == whole[start : start + 200].strip()
+
+
+def test_an_excerpt_of_a_very_long_text_by_very_many_words_is_found() -> None:
+    text = " ".join(f"word{number}" for number in range(50_000))
+    assert excerpt(text, near=text).strip(". ") in text

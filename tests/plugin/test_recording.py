@@ -29,12 +29,12 @@ def test_a_suite_is_recorded_once_and_replayed_without_a_key(
     assert len(server.requests) == 2
 
 
-def test_a_failing_assertion_still_saves_a_whole_cassette(recorded: Suite, server: LLMServer) -> None:
+def test_a_failing_assertion_still_saves_its_cassette(recorded: Suite, server: LLMServer) -> None:
     server.reply = '{"insight": "no", "score": 0.1}'
     recorded.cases("yes")
     recorded.run(record="once").assert_outcomes(failed=1)
     (path,) = recorded.path.rglob("*.yaml")
-    assert yaml.safe_load(path.read_text(encoding="utf-8"))["ctxeval"]["complete"] is True
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["ctxeval"]["complete"] is False
     recorded.run(record="once").assert_outcomes(failed=1)
     assert len(server.requests) == 1
 

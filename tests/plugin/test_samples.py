@@ -26,7 +26,7 @@ def test_a_failure_shows_the_samples_their_spread_and_the_reason_of_the_lowest(s
     sampled(suite, 0.9, 0.5, 0.6, bar=0.8)
     told = suite.in_process(*PLAIN).stdout.str()
     assert "ScoreTooLow: 0.67 < 0.80 context awareness of 'test_it' (good)" in told
-    assert "samples    0.90 0.50 0.60 (0.50 to 0.90, within the spread of the bar 0.80)" in told
+    assert "samples    0.90 0.50 0.60 (within the spread of the bar 0.80, 0.50 to 0.90)" in told
 
 
 def test_a_verdict_within_the_spread_of_its_bar_says_so_though_it_passed(suite: Suite) -> None:
@@ -35,7 +35,7 @@ def test_a_verdict_within_the_spread_of_its_bar_says_so_though_it_passed(suite: 
     result = suite.in_process(*PLAIN, "--ctxeval-report=run.json", columns=140)
     result.assert_outcomes(passed=2)
     assert (
-        "undecided 0.60  test_it.py::test_it  3 samples, 0.58 to 0.62, within the spread of the bar 0.60: because"
+        "undecided 0.60  test_it.py::test_it  within the spread of the bar 0.60, 0.58 to 0.62, 3 samples: because"
         in (section(result))
     )
     (case,) = (case for case in suite.report()["cases"] if case["session_id"] == "shop")
@@ -52,7 +52,7 @@ def test_a_verdict_away_from_its_bar_is_not_called_undecided(suite: Suite) -> No
 def test_every_case_is_listed_with_its_spread_when_asked_for(suite: Suite) -> None:
     sampled(suite, 0.9, 0.8, bar=0.6)
     told = section(suite.in_process(*PLAIN, "-v"))
-    assert "case      0.85  test_it.py::test_it  2 samples, 0.80 to 0.90: because" in told
+    assert "case      0.85  test_it.py::test_it  0.80 to 0.90, 2 samples: because" in told
 
 
 @pytest.mark.parametrize(

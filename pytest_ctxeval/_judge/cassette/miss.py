@@ -30,8 +30,8 @@ def miss_error(tape: Tape, miss: Miss, *, client: str = "") -> CassetteMissError
     changed = list(_changes(nearest, miss, old.client, client)) if nearest else []
     if not old.complete:
         return CassetteMissError(
-            f"not recorded yet: the cassette {tape.shown} is incomplete, its test was interrupted when it was "
-            f"recorded\n\n{_cure(tape, 'once')}"
+            f"not recorded yet: the cassette {tape.shown} is incomplete, its test did not come to its end when it "
+            f"was recorded\n\n{_cure(tape, 'once')}"
         )
     lines = "\n".join(f"    {line}" for line in changed) or "    the same request, for another sample of it"
     return CassetteMissError(

@@ -221,7 +221,7 @@ class Tape:
         finished = ending != "broken"
         if finished:
             self._new = {**self._pending, **self._new}
-        if not self._new and not self._finishes(finished=finished):
+        if not self._new and not self._finishes(finished=ending == "passed"):
             return True
         if self._new:  # with what it was lent, so that the file is whole by itself
             self._new = {**{place: loan.interaction for place, loan in self._lent.items()}, **self._new}
@@ -232,10 +232,11 @@ class Tape:
         anew = {made.key for made in self._new.values()} if self.mode == "all" else set()
         kept = {place: made for place, made in self._held.items() if made.key not in anew}
         merged = self._in_old_order({} if self.mode == "all" and ending == "passed" else kept)
-        if old is not None and old.interactions == merged and old.complete >= finished:
+        complete = ending == "passed" or (old is not None and old.complete)
+        if old is not None and old.interactions == merged and old.complete == complete:
             return True
         judge, client = (self.judge, self.client) if self._new or old is None else (old.judge, old.client)
-        made = Recording(node=self.node, judge=judge, client=client, complete=finished, interactions=merged)
+        made = Recording(node=self.node, judge=judge, client=client, complete=complete, interactions=merged)
         write_recording(self.path, made, shown=self.shown)
         return True
 
