@@ -86,7 +86,7 @@ class Question:
             except _RefusedFormError:  # the client does not know of this form
                 continue
         if not tape.records:
-            raise miss_error(tape, misses[0], client=tape.client) from None
+            raise miss_error(tape, misses, client=tape.client) from None
         return None
 
     def _asked(self, form: str, *, may_record: bool) -> BaseModel:

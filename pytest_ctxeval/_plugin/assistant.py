@@ -79,7 +79,7 @@ class AssistantCassette:
     @staticmethod
     def _problem(tape: Tape, call: Call, *, nothing_is_wrong: bool) -> Exception | None:
         if call.misses:
-            return miss_error(tape, call.misses[0])
+            return miss_error(tape, call.misses[:1])
         if call.strays:
             return CassetteMissError(
                 f"{one_line(redact(call.strays[0]), 200)} was asked for beside 'with ctxeval_cassette:', from a thread "

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._judge.cassette.changes import (
+    Difference,
+    Said,
+    differences,
+    is_of_prompt,
+    is_same_prompt,
+    likeness_to,
+    moves,
+    parse_body,
+)
 from pytest_ctxeval._judge.cassette.secrets import redact, unset_variables
 from pytest_ctxeval._judge.cassette.tape import Miss, Tape
 from pytest_ctxeval._judge.cassette.trim import Interaction
@@ -18,21 +27,23 @@ from pytest_ctxeval.errors import CassetteMissError, ConfigError
 
 _COMPARED: Final = 200  # recordings that are looked through for the nearest one
 _SHOWN: Final = 6  # differences that are shown
-_Leaves = dict[str, Any]
 
 
-def miss_error(tape: Tape, miss: Miss, *, client: str = "") -> CassetteMissError:
-    """Explain a miss: there is no cassette, it is incomplete, or it is stale and what has changed."""
+def miss_error(tape: Tape, misses: Sequence[Miss], *, client: str = "") -> CassetteMissError:
+    """Explain a miss: there is no cassette, it is incomplete, or it is stale and what has changed.
+
+    `misses` is one, or the same question in each form it was asked in: told is the one that is nearest to a recording.
+    """
     old = tape.old
     if old is None or not old.interactions:
         return CassetteMissError(f"no recording: there is no cassette {tape.shown}\n\n{_cure(tape, 'once')}")
-    nearest = _nearest(miss, old.interactions)
-    changed = list(_changes(nearest, miss, old.client, client)) if nearest else []
     if not old.complete:
         return CassetteMissError(
             f"not recorded yet: the cassette {tape.shown} is incomplete, its test did not come to its end when it "
             f"was recorded\n\n{_cure(tape, 'once')}"
         )
+    recorded, miss = _nearest(old.interactions, misses)
+    changed = _changes(recorded, miss, _versions(old.client, client))
     lines = "\n".join(f"    {line}" for line in changed) or "    the same request, for another sample of it"
     return CassetteMissError(
         f"stale: the cassette {tape.shown} holds no answer to this request; against the nearest recorded one\n\n"
@@ -53,76 +64,52 @@ def _cure(tape: Tape, mode: str) -> str:
     return f"record this one test with\n\n    pytest {shlex.quote(tape.node)} --ctxeval-record={mode}"
 
 
-def _nearest(miss: Miss, recorded: Sequence[Interaction]) -> Interaction | None:
-    wanted = _prose(_leaves(miss.body))
+def _nearest(recorded: Sequence[Interaction], misses: Sequence[Miss]) -> tuple[Interaction, Miss]:
+    held = [(made, parse_body(made.body)) for made in recorded[:_COMPARED]]
+    asked = [(miss, likeness_to(parse_body(miss.body))) for miss in misses]
+    pairs = [(likeness(before), made, miss) for miss, likeness in asked for made, before in held]
+    _, made, miss = max(pairs, key=lambda pair: pair[0])
+    return made, miss
 
-    def likeness(made: Interaction) -> float:
-        return difflib.SequenceMatcher(None, _prose(_leaves(made.body)), wanted, autojunk=False).quick_ratio()
 
-    return max(recorded[:_COMPARED], key=likeness, default=None)
-
-
-def _changes(recorded: Interaction, miss: Miss, old_client: str, client: str) -> Iterator[str]:
-    before, now = _leaves(recorded.body), _leaves(miss.body)
+def _changes(recorded: Interaction, miss: Miss, versions: str) -> Iterator[str]:
     for name in ("hostname", "path"):
         was, is_now = getattr(urlsplit(recorded.uri), name), getattr(urlsplit(miss.uri), name)
         if was != is_now:
             yield f"{name}: {one_line(redact(str(was)), 80)} -> {one_line(redact(str(is_now)), 80)}"
-    differing = [path for path in sorted(before.keys() | now.keys()) if before.get(path, _NOT) != now.get(path, _NOT)]
-    texts = [path for path in differing if _is_prose(path, before) and _is_prose(path, now)]
-    if differing and not texts:
-        clients = f" ({old_client} -> {client})" if client and old_client != client else ""
-        yield f"the prompt is the same, the request is not{clients}"
-    for path in differing[:_SHOWN]:
-        if path in texts:
-            yield f"{path}:"
-            yield from (f"  {line}" for line in _diff(before[path], now[path]))
-        else:
-            yield f"{path}: {_short(before.get(path, _NOT))} -> {_short(now.get(path, _NOT))}"
-    if len(differing) > _SHOWN:
-        yield f"and {len(differing) - _SHOWN} more"
+    before, now = parse_body(recorded.body), parse_body(miss.body)
+    moved = moves(before, now)
+    differing = [each for each in differences(before, now) if not (moved and is_of_prompt(each.path))]
+    if (differing or moved) and is_same_prompt(before, now):
+        yield f"the prompt is the same, the request is not{versions}"
+    told = [*(_told_of_move(old, new) for old, new in moved), *map(_told, differing)]
+    for lines in told[:_SHOWN]:
+        yield from lines
+    if len(told) > _SHOWN:
+        yield f"and {len(told) - _SHOWN} more"
 
 
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
+def _versions(old: str, new: str) -> str:
+    """Give both versions of the client if they differ, its name once if that is the same."""
+    if not new or new == old:
+        return ""
+    name, _, version = new.rpartition(" ")
+    return f" ({old} -> {version if name and old.startswith(f'{name} ') else new})"
 
 
-_NOT: Final = _Nothing()
+def _told(found: Difference) -> list[str]:
+    if found.is_of_text:
+        return [f"{_name(found.path)}:", *(f"  {line}" for line in _diff(found.before, found.now))]
+    return [f"{_name(found.path)}: {_short(found.before)} -> {_short(found.now)}"]
 
 
-def _leaves(body: str | bytes) -> _Leaves:
-    """Give every value of a JSON body by its path."""
-    try:
-        found = json.loads(body) if body else {}
-    except (ValueError, RecursionError):
-        return {"body": body}
-    leaves: _Leaves = {}
-    todo: list[tuple[str, Any]] = [("", found)]
-    while todo:
-        path, value = todo.pop()
-        if isinstance(value, dict) and value:
-            todo += [(f"{path}.{name}" if path else str(name), item) for name, item in value.items()]
-        elif isinstance(value, list) and value:
-            todo += [(f"{path}[{number}]", item) for number, item in enumerate(value)]
-        else:
-            leaves[path or "body"] = value
-    return leaves
+def _told_of_move(old: Said, new: Said) -> list[str]:
+    place = f"{_name(old.path)}: now at {_name(new.path)}" if old.path != new.path else f"{_name(new.path)}:"
+    return [place, *(f"  {line}" for line in _diff(old.text, new.text))]
 
 
-def _prose(leaves: _Leaves) -> str:
-    return "\n".join(str(leaves[path]) for path in sorted(leaves) if _is_text(leaves[path]))[:20_000]
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is a message rather than a setting."""
-    return isinstance(value, str) and ("\n" in value or " " in value or len(value) > 40)
-
-
-def _is_prose(path: str, leaves: _Leaves) -> bool:
-    """Whether a message stands there: of more than a word, or where messages do."""
-    found = leaves.get(path)
-    return _is_text(found) or (isinstance(found, str) and path.endswith(("content", ".text")))
+def _name(path: str) -> str:
+    return one_line(redact(path), 120)
 
 
 def _diff(before: str, now: str) -> Iterator[str]:
