@@ -3,10 +3,14 @@
 import gzip
 import json
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import brotli
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_ctxeval._judge.cassette.key import canonical, request_key, without_secrets
 from pytest_ctxeval._judge.cassette.secrets import find_secret, redact
@@ -193,6 +197,43 @@ def test_the_key_does_not_depend_on_the_order_or_layout_of_json() -> None:
     assert key('{"a": 1, "b": [1, 2]}') == key('{\n "b": [1,2],\n "a": 1}')
     assert key('{"temperature": 0.0}') == key('{"temperature": 0}')
     assert canonical('{"b": "é", "a": 0.5}') == '{"a":0.5,"b":"\\u00e9"}'
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e6, 1e6) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def respelt(value: Any, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
+    """Write JSON in another way that means the same: the keys in any order, whole numbers with or without a point."""
+    if isinstance(value, dict):
+        names = draw(st.permutations(list(value)))
+        return "{" + ", ".join(f"{json.dumps(name)}: {respelt(value[name], draw)}" for name in names) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(respelt(item, draw) for item in value) + "]"
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value):
+        return draw(st.sampled_from([f"{int(value)}", f"{int(value)}.0", f"{int(value)}e0"]))  # type: ignore[no-any-return]
+    return json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+
+@given(JSON, st.data())
+def test_the_key_is_the_same_for_every_way_to_write_the_same_json(value: Any, data: st.DataObject) -> None:
+    body = respelt(value, data.draw)
+    assert key(body) == key(json.dumps(value))
+
+
+def typed(value: Any) -> Any:
+    """Tell true from 1, which Python takes for the same."""
+    if isinstance(value, dict):
+        return {name: typed(item) for name, item in value.items()}
+    return [typed(item) for item in value] if isinstance(value, list) else (isinstance(value, bool), value)
+
+
+@given(JSON, JSON)
+def test_the_key_is_another_for_json_that_means_something_else(one: Any, other: Any) -> None:
+    assert (key(json.dumps(one)) == key(json.dumps(other))) is (typed(one) == typed(other))
 
 
 def test_the_key_does_not_depend_on_a_port_a_scheme_or_a_secret() -> None:
