@@ -10,8 +10,8 @@ their number, but for the results.
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -72,7 +72,9 @@ def run(cases: int, concurrency: int, *, per_session: int = 1, context: int = 18
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rounds", type=int, nargs="?", default=5, choices=range(1, 10_001), metavar="ROUNDS")
+    rounds = parser.parse_args().rounds
     run(16, 16)
     taken: dict[tuple[int, int, int], list[float]] = {row: [] for row in ROWS}
     for _ in range(rounds):

@@ -10,8 +10,8 @@ exponent says how the cost of a call grows with the interactions: 0 is not at al
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -104,7 +104,9 @@ def load(path: Path, size: int) -> tuple[Tape, float, float]:
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rounds", type=int, nargs="?", default=300, choices=range(1, 10_001), metavar="ROUNDS")
+    rounds = parser.parse_args().rounds
     model = client(httpx2.MockTransport(answer))
     for _ in range(20):
         ask(model)

@@ -17,7 +17,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.verdict import Verdict
@@ -73,6 +74,10 @@ class ScoreTooLow(AssertionError):
         super().__init__(message)
         self.verdict = verdict
         self.min = min
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes, with all that it knows."""
+        return partial(type(self), verdict=self.verdict, min=self.min), self.args
 
 
 class CtxEvalWarning(UserWarning):

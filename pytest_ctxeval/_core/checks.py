@@ -17,6 +17,12 @@ def check_flag(name: str, value: object) -> None:
         raise ConfigError(f"{name}={value!r} is neither True nor False")
 
 
+def check_seconds(name: str, value: object) -> None:
+    """Raise `ConfigError` for what is no number of seconds above 0 and up to a day."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 86_400:
+        raise ConfigError(f"{name}={value!r} is not a number of seconds above 0 and up to 86400")
+
+
 def is_share(value: object) -> bool:
     """Whether this is a number from 0 to 1."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1

@@ -23,7 +23,7 @@ def _in_an_order(given: object) -> object:
     return given
 
 
-Chunks = Annotated[list[str], BeforeValidator(_in_an_order)]
+Chunks = Annotated[list[Annotated[str, Field(strict=True)]], BeforeValidator(_in_an_order)]
 
 
 class Frozen(BaseModel):
@@ -103,7 +103,7 @@ class ContextInteraction(Frozen):
 
 
 class ContextMetric(Frozen):
-    """A session's weighted mean (0 to 1, None where no case was scored) and its cases.
+    """A session's weighted mean (0 to 1, None where no case that counts was scored) and its cases.
 
     The two bounds are None in frequentist mode.
     """

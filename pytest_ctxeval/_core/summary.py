@@ -69,7 +69,7 @@ def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
 
 
 def check_mode(mode: object) -> None:
-    """Raise `ConfigError` for what is no statistical mode. It is tried once, on a single score of 0.5."""
+    """Raise `ConfigError` for what is no statistical mode. It is tried on one score of 0.5, and on 1, 1, 1, 0.7."""
     name = f"the class {mode.__name__}" if isinstance(mode, type) else f"an object of type {type(mode).__name__}"
     if isinstance(mode, type) or not callable(getattr(mode, "aggregate", None)):
         raise ConfigError(
@@ -77,10 +77,14 @@ def check_mode(mode: object) -> None:
             "aggregate(scores, weights)"
         )
     tried: Any = mode
-    try:
-        _aggregate([(0.5, 1.0)], tried)
-    except TypeError as error:
-        raise ConfigError(f"statistical_mode= is {name}, whose aggregate failed on one score: {error}") from error
+    for scores in ((0.5,), (1.0, 1.0, 1.0, 0.7)):
+        try:
+            _aggregate([(score, 1 / len(scores)) for score in scores], tried)
+        except ConfigError as error:
+            raise ConfigError(f"statistical_mode= is {name}; on the scores {[*scores]} {error}") from None
+        except Exception as error:
+            told = f"whose aggregate failed on the scores {[*scores]} with {type(error).__name__}: {error}"
+            raise ConfigError(f"statistical_mode= is {name}, {told}") from error
 
 
 def lowest(summary: Summary, n: int) -> tuple[CaseResult, ...]:
@@ -99,7 +103,7 @@ def _session(cases: list[CaseResult], mode: StatisticalMode) -> SessionSummary:
     scored = [
         (case.score, weight) for case, weight in zip(cases, weights.values, strict=True) if case.score is not None
     ]
-    mean, low, high = _aggregate(scored, mode) if scored else Aggregate(None, None, None)
+    mean, low, high = _aggregate(_shared_out(scored, of=len(cases)), mode) if scored else Aggregate(None, None, None)
     return SessionSummary(
         session_id=cases[0].session_id,
         assistant_id=cases[0].assistant_id,
@@ -112,6 +116,14 @@ def _session(cases: list[CaseResult], mode: StatisticalMode) -> SessionSummary:
         high=high,
         note=weights.note,
     )
+
+
+def _shared_out(scored: list[tuple[float, float]], *, of: int) -> list[tuple[float, float]]:
+    """Give the weights of unscored cases to the others: those of what is averaged sum to 1."""
+    total = math.fsum(weight for _, weight in scored)
+    if len(scored) == of or not total:
+        return scored
+    return [(score, weight / total) for score, weight in scored]
 
 
 def _aggregate(scored: list[tuple[float, float]], mode: StatisticalMode) -> Aggregate:

@@ -148,7 +148,7 @@ class Question:
             message = in_thread(lambda: invoke(model, prompt, form, messages), timeout_s=self.timeout_s)
         except Exception as error:
             self._check_traffic(call, misses)
-            if form != TEXT and is_refused_form(error, asked=call is not None and call.seen > seen):
+            if form != TEXT and is_refused_form(error, asked=call.seen > seen if call else None):
                 raise _RefusedFormError(type(error).__name__, harmless(redact(str(error)))[:300]) from None
             after_s = time.monotonic() - started
             raise explain(error, judge=self.judge.name, after_s=after_s, answer=_answered(call)) from None
@@ -184,6 +184,8 @@ def _answered(call: Call | None) -> str:
 
 def _check_parsed(message: AIMessage, call: Call | None) -> None:
     """Look at what the client has parsed already, of a call of a tool: it has dropped a name that stood there twice."""
+    if any(each["args"] != message.tool_calls[0]["args"] for each in message.tool_calls):
+        raise UnreadableReplyError("it calls the tool more than once, with different verdicts")
     answer = _answered(call) if message.tool_calls else ""
     for text in (answer, *answer.splitlines()):  # whole, or one object a line
         _check_names(text.strip().removeprefix("data:"))

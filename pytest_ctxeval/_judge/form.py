@@ -73,13 +73,19 @@ def said_text(message: AIMessage) -> str:
 
     As it was sent, where the client keeps that: what it has parsed holds no name twice.
     """
-    raw = [each.get("function", {}).get("arguments") for each in message.additional_kwargs.get("tool_calls", ())]
-    if raw and all(isinstance(each, str) for each in raw):
-        return "\n".join(raw)
+    raw = [_sent_arguments(each) for each in message.additional_kwargs.get("tool_calls") or ()]
+    if raw and None not in raw:
+        return "\n".join(map(str, raw))
     if message.tool_calls or message.invalid_tool_calls:
         parsed = [json.dumps(each["args"]) for each in message.tool_calls]
         return "\n".join([*parsed, *(str(each["args"] or "") for each in message.invalid_tool_calls)])
     return text_of(message)
+
+
+def _sent_arguments(call: Any) -> str | None:
+    function = call.get("function") if isinstance(call, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return arguments if isinstance(arguments, str) else None
 
 
 def tokens_of(message: AIMessage) -> int | None:

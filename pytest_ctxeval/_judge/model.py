@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import re
 from importlib import metadata
+from json import JSONDecodeError
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
 
 from pytest_ctxeval._core.text import harmless, one_line
 from pytest_ctxeval._judge.cassette.secrets import redact
@@ -41,6 +43,8 @@ def checked_model(given: Any, *, where: str = "judge_model gave") -> BaseChatMod
     """Take a chat model or a "provider:name"; `where` begins the message for anything else."""
     if isinstance(given, str):
         return model_from_name(given)
+    if isinstance(given, type) and issubclass(given, BaseChatModel):
+        raise ConfigError(f"{where} the class {given.__name__}; build a model of it, {given.__name__}(...)")
     if not isinstance(given, BaseChatModel):
         raise ConfigError(
             f"{where} a {type(given).__name__}, which is neither a LangChain chat model nor a 'provider:name'"
@@ -72,7 +76,7 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
     `answer` is what the server had answered with before, where that was no error.
     """
     kinds, status = {kind.__name__ for kind in type(error).__mro__}, _status(error)
-    told = one_line(redact(str(error)), 400)
+    told = one_line(redact(_text(error)), 400)
     if "LengthFinishReasonError" in kinds:
         return cut_reply(judge, raw=_cut_text(error))
     if any("Timeout" in kind for kind in kinds):
@@ -104,15 +108,17 @@ def cut_reply(judge: str, *, raw: str) -> JudgeReplyError:
     )
 
 
-def is_refused_form(error: Exception, *, asked: bool) -> bool:
+def is_refused_form(error: Exception, *, asked: bool | None) -> bool:
     """Whether a server or client refused the form that was asked for, rather than the question.
 
-    `asked` says that a request had been made: a client that refuses a form does so before, unless it warns of it.
+    `asked` says that a request had been made: a client that refuses a form does so before, unless it warns of it. None
+    where that is not known: then what can come of a garbled answer is no refusal.
     """
     status = _status(error)
     if status is None:
         known = isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError))
-        return isinstance(error, Warning) or (known and not asked)
+        garbled = isinstance(error, (JSONDecodeError, UnicodeDecodeError, ValidationError))
+        return isinstance(error, Warning) or (known and not asked and not (asked is None and garbled))
     told = bool(_FORM.search(_whole(error)))
     return (status in (415, 501) or (status in (400, 422) and told)) and not _is_too_long(error)
 
@@ -138,7 +144,14 @@ def _is_too_long(error: Exception) -> bool:
 
 def _whole(error: Exception) -> str:
     """The error's text and the body that it was made of, which may say more."""
-    return f"{error} {getattr(error, 'body', None) or ''} {getattr(error, 'code', None) or ''}"
+    return f"{_text(error)} {getattr(error, 'body', None) or ''} {getattr(error, 'code', None) or ''}"
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # of a client that cannot even say it
+        return "it cannot say why"
 
 
 def _cut_text(error: Exception) -> str:

@@ -17,6 +17,8 @@ from pytest_ctxeval._metrics.prompt import Clauses, Prompt
 _CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
 _THINKING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT: Final = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
+_STANDARD: Final = Clauses()
+_FAILURES: Final = 100  # beginnings of JSON that come to nothing; a reply with more of them is no reply
 _START: Final = re.compile(r"[{\[]")
 _OPENING: Final = re.compile(r"\{\s*[\"']|\{\s*\w+\s*:|\[\s*[{\[]")  # what can only be meant as JSON
 
@@ -48,6 +50,28 @@ def read_reply(text: str, prompt: Prompt, clauses: Clauses) -> BaseModel:
     `UnreadableReplyError` where none satisfies it, and where another verdict seems to follow: no number is fished out
     of prose, rescaled or clamped.
     """
+    thoughts, mark, said = _parted(text)
+    if not mark:
+        return _read(text, prompt, clauses)[0]
+    try:  # a verdict may speak of such a mark
+        reply, candidate = _read(text, prompt, clauses)
+        if _THOUGHT.search(candidate):
+            return reply
+    except UnreadableReplyError:
+        pass
+    reply, candidate = _read(said, prompt, clauses)
+    try:
+        draft = _read(thoughts, prompt, clauses)[0]
+    except UnreadableReplyError:
+        draft = reply
+    rest = said.replace(candidate, "").replace(clauses.bos, "").replace(clauses.eos, "").strip("`").strip()
+    if draft != reply and rest:  # the mark may be a quotation, and so may be what follows it
+        raise UnreadableReplyError("it seems to hold more than one verdict")
+    return reply
+
+
+def _read(text: str, prompt: Prompt, clauses: Clauses) -> tuple[BaseModel, str]:
+    """Give the verdict and the text that says it."""
     problem = "it holds no JSON object"
     for number, candidate in enumerate(_candidates(text, clauses)):
         try:
@@ -55,27 +79,41 @@ def read_reply(text: str, prompt: Prompt, clauses: Clauses) -> BaseModel:
         except UnreadableReplyError as error:
             problem = problem if number else str(error)
         else:
-            if not candidate.is_marked or clauses == Clauses():
-                _check_tail(text[candidate.end :], reply, prompt)
-            return reply
+            tail = text[candidate.end :]
+            if candidate.is_marked and clauses != _STANDARD:  # which are known to nobody else, and stand for themselves
+                _check_unmarked(tail, clauses)
+            else:
+                _check_tail(tail, reply, prompt)
+            return reply, candidate.text
     raise UnreadableReplyError(problem)
 
 
-class _Candidate(NamedTuple):
-    """What may be the verdict, where the text goes on behind it, and whether it stood between the clauses.
+def _parted(text: str) -> tuple[str, str, str]:
+    """Part a reply at the mark that closes what was thought; the one that opens it may stand in the model's prompt."""
+    marks = [found for found in _THOUGHT.finditer(text) if found[1]]
+    last = marks[-1] if marks else None
+    return (text[: last.start()], last[0], text[last.end() :]) if last else ("", "", text)
 
-    Clauses of one's own are known to nobody else; a fence of Markdown may be quoted like anything.
-    """
+
+class _Candidate(NamedTuple):
+    """What may be the verdict, where the text goes on behind it, and whether it stood between the clauses."""
 
     text: str
     end: int
     is_marked: bool = False
 
 
+def _check_unmarked(tail: str, clauses: Clauses) -> None:
+    """Refuse a verdict behind which another is marked, one that could not be read: the first was a draft."""
+    if clauses.bos in tail:
+        raise UnreadableReplyError("it seems to hold more than one verdict")
+
+
 def _check_tail(tail: str, reply: BaseModel, prompt: Prompt) -> None:
-    """Refuse a verdict behind which there is talk of another: it may be a quotation of the answer under test."""
+    """Refuse a verdict behind which there is talk of another: it may be a draft, or a quotation of what was judged."""
     names, numbers = _field_names(prompt.schema)
-    if not re.search(rf"[\"'](?:{names})[\"']\s*:|\b(?:{numbers})\b\W{{0,8}}\d", tail, re.IGNORECASE):
+    talk = rf"[\"'](?:{names})[\"']\s*:|\b(?:{numbers})\b(?:\s+(?:is|of|was|should be|would be))?\W{{0,8}}\d"
+    if not re.search(talk, tail, re.IGNORECASE):
         return
     try:
         later = [_validated(candidate.text, prompt) for candidate in _objects(tail)]
@@ -104,15 +142,10 @@ def _unquoted(candidate: str, prompt: Prompt) -> BaseModel:
 
 
 def _without_thinking(text: str) -> str:
-    """Drop what a model thought before it answered; the mark that opens it may stand in its prompt."""
-    while True:
-        shorter = _THINKING.sub("", text)
-        mark = _THOUGHT.search(shorter)
-        if mark and mark[1]:
-            shorter = shorter[mark.end() :]
-        if shorter == text:
-            return text
+    """Drop what a model thought before it answered, where it says so by both marks."""
+    while (shorter := _THINKING.sub("", text)) != text:
         text = shorter
+    return text
 
 
 def _texts(blocks: Sequence[Any]) -> Iterator[str]:
@@ -147,12 +180,14 @@ def _objects(text: str) -> list[_Candidate]:
     """
     decoder = json.JSONDecoder()
     objects: list[_Candidate] = []
+    failures = 0
     at = _next_start(text, 0)
     while at >= 0:
         try:
             found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            if _OPENING.match(text, at):
+            failures += 1
+            if failures > _FAILURES or _OPENING.match(text, at):
                 return []
             end = at + 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import logging
 import warnings
@@ -11,8 +12,8 @@ from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
-from pytest_ctxeval._core.checks import check_count, check_flag
-from pytest_ctxeval._core.data import ContextCase, ContextInteraction, ContextMetric
+from pytest_ctxeval._core.checks import check_count, check_flag, check_seconds
+from pytest_ctxeval._core.data import ContextCase, ContextInteraction, ContextMetric, Dataset
 from pytest_ctxeval._core.statistics import FrequentistMode, StatisticalMode
 from pytest_ctxeval._core.summary import SessionSummary, check_mode, summarise
 from pytest_ctxeval._core.text import nearest, one_line
@@ -48,11 +49,13 @@ class Context:
         verbose: bool = False,
         concurrency: int = 8,
         evaluation_template: object = ContextAwarenessTemplate,
+        timeout_s: float = 120.0,
         **retriever_arguments: Any,
     ) -> list[ContextMetric]:
         """Judge every case of a retriever's datasets and give one `ContextMetric` per session, in their order.
 
-        `model` is a LangChain chat model or a "provider:name"; at most `concurrency` of its calls run at a time.
+        `model` is a LangChain chat model or a "provider:name"; at most `concurrency` of its calls are waited for at a
+        time, each for `timeout_s` seconds.
         Datasets are read as they are needed and dropped once judged. `verbose` tells each verdict to the logger
         "pytest_ctxeval" at level INFO, else it is DEBUG. Further arguments build the retriever.
 
@@ -65,8 +68,10 @@ class Context:
         check_flag("use_structured_output", use_structured_output)
         check_flag("verbose", verbose)
         check_count("concurrency", concurrency)
+        check_seconds("timeout_s", timeout_s)
         judge_model = JudgeModel(checked_model(model, where="model= is"), use_structured_output=use_structured_output)
-        judge = Judge(lambda: judge_model, clauses=_clauses(bos_json_clause, eos_json_clause))
+        clauses = _clauses(bos_json_clause, eos_json_clause)
+        judge = Judge(lambda: judge_model, clauses=clauses, timeout_s=timeout_s)
         run = _Run(judge, context_awareness(template=evaluation_template), logging.INFO if verbose else logging.DEBUG)
         results = in_order(run.jobs(retriever, retriever_arguments), limit=concurrency)
         summary = summarise(results, statistical_mode)
@@ -91,7 +96,7 @@ class _Run:
         position = 0
         for dataset in stream(retriever, arguments):
             self._assistants.setdefault(dataset.session_id, dataset.assistant_id)
-            for case in dataset.cases():
+            for case in _cases(dataset):
                 yield partial(self._judged, case, position)
                 position += 1
 
@@ -119,15 +124,23 @@ class _Run:
         where = one_line(f"{case.session_id} {case.qa_id}", 80)
         try:
             verdict = self._judge.assess(self._metric, case)
-        except CtxEvalError as error:
+        except Exception as error:
             if isinstance(error, JudgeUnreachableError) and error.refused:
                 self._refused = error
                 raise
-            why = one_line(str(error), 300)
+            why = one_line(str(error) if isinstance(error, CtxEvalError) else f"{type(error).__name__}: {error}", 300)
             _LOG.log(self._level, "%s: unscored: %s", where, why)
             return result(score=None, unscored=why)
         _LOG.log(self._level, "%s: %.2f %s", where, verdict.score, one_line(verdict.reason, 300))
         return result(score=verdict.score, reason=verdict.reason)
+
+
+def _cases(dataset: Dataset) -> list[ContextCase]:
+    try:
+        return dataset.cases()
+    except (ValueError, AttributeError) as error:  # of a value that was changed behind the back of its model
+        told = "; ".join(str(error).splitlines()[:3])
+        raise ConfigError(f"session {dataset.session_id!r}: its cases cannot be made: {told}") from error
 
 
 def _session_metric(
@@ -157,14 +170,20 @@ def _check_retriever(retriever: Any, arguments: Mapping[str, Any]) -> None:
     if not callable(getattr(retriever, "load_dataset", None)):
         kind = f"the class {retriever.__name__}" if isinstance(retriever, type) else f"a {type(retriever).__name__}"
         raise ConfigError(f"Context.run: {kind} is no retriever; give a subclass of Retriever")
-    taken = inspect.signature(retriever).parameters.values() if isinstance(retriever, type) else ()
+    taken = _parameters(retriever) if isinstance(retriever, type) else ()
     names = {each.name for each in taken if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
-    if any(each.kind is each.VAR_KEYWORD for each in taken):
-        return
     own = [each.name for each in inspect.signature(Context.run).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in taken)
     for name in arguments:
-        if name not in names:
+        if name not in names and not (takes_all and not difflib.get_close_matches(name, own, n=1, cutoff=0.85)):
             raise TypeError(
                 f"Context.run() got an unexpected keyword argument {name!r}, which the retriever does not take either; "
                 f"{nearest(name, [*own, *sorted(names)])}"
             )
+
+
+def _parameters(retriever: type) -> tuple[inspect.Parameter, ...]:
+    try:
+        return tuple(inspect.signature(retriever).parameters.values())
+    except ValueError:  # of a built-in type beneath
+        return ()

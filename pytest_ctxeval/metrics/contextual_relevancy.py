@@ -8,10 +8,10 @@ from typing import Final
 
 from langchain_core.language_models import BaseChatModel
 
-from pytest_ctxeval._core.checks import check_flag, is_share
+from pytest_ctxeval._core.checks import check_flag, check_seconds, is_share
 from pytest_ctxeval._core.data import ContextCase, ModelTestCase
 from pytest_ctxeval._core.text import one_line
-from pytest_ctxeval._core.verdict import Statement, reaches
+from pytest_ctxeval._core.verdict import Statement, Verdict, reaches
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.judge import Judge
 from pytest_ctxeval._judge.model import checked_model
@@ -31,7 +31,9 @@ class ContextualRelevancyMetric:
     at the first call. In `strict_mode` the score is 1 if every statement is relevant, else 0; the threshold stands.
     Without `async_mode` the calls for many chunks run one after the other. `verbose_mode` tells each verdict to the
     logger "pytest_ctxeval" at level INFO, else it is DEBUG. `evaluation_template` is a class or an object with the
-    methods of `ContextualRelevancyTemplate`. Raises `ConfigError` for a wrong argument.
+    methods of `ContextualRelevancyTemplate`; a call is given up after `timeout_s` seconds. Raises `ConfigError` for a
+    wrong argument. It holds the outcome of one test case, the last: those that are judged side by side each take a
+    metric of their own, or what `measure` returns.
     """
 
     score: float | None
@@ -48,11 +50,14 @@ class ContextualRelevancyMetric:
         async_mode: bool = True,  # noqa: FBT001, FBT002
         verbose_mode: bool = False,  # noqa: FBT001, FBT002
         evaluation_template: object = ContextualRelevancyTemplate,
+        *,
+        timeout_s: float = 120.0,
     ) -> None:
         if not is_share(threshold):
             raise ConfigError(f"threshold={threshold!r} is not a number from 0 to 1")
         check_flag("async_mode", async_mode)
         check_flag("verbose_mode", verbose_mode)
+        check_seconds("timeout_s", timeout_s)
         self.threshold = threshold
         self._include_reason = include_reason
         self._level = logging.INFO if verbose_mode else logging.DEBUG
@@ -61,7 +66,7 @@ class ContextualRelevancyMetric:
         )
         self._given = _checked(model)
         self._model: JudgeModel | None = None
-        self._judge = Judge(self._judge_model, concurrency=8 if async_mode else 1)
+        self._judge = Judge(self._judge_model, concurrency=8 if async_mode else 1, timeout_s=timeout_s)
         self._start()
 
     def measure(self, test_case: ModelTestCase) -> float:
@@ -70,7 +75,14 @@ class ContextualRelevancyMetric:
         Raises `ConfigError` where it lacks a query, `JudgeError` where the judge fails: then there is no score.
         """
         self._start()
-        verdict = self._judge.assess(self._metric, _case(test_case))
+        return self._kept(self._judge.assess(self._metric, _case(test_case)))
+
+    async def a_measure(self, test_case: ModelTestCase) -> float:
+        """`measure` in a thread, for who is in an event loop. One that is given up leaves no outcome."""
+        self._start()
+        return self._kept(await asyncio.to_thread(self._judge.assess, self._metric, _case(test_case)))
+
+    def _kept(self, verdict: Verdict) -> float:
         self.score = verdict.score
         self.reason = verdict.reason if self._include_reason else None
         self.verdicts = verdict.statements
@@ -81,10 +93,6 @@ class ContextualRelevancyMetric:
             _LOG.log(self._level, "chunk %d: %s: %s", each.chunk, word, told)
         _LOG.log(self._level, "contextual relevancy: %.2f, threshold %.2f", verdict.score, self.threshold)
         return verdict.score
-
-    async def a_measure(self, test_case: ModelTestCase) -> float:
-        """`measure` in a thread, for who is in an event loop."""
-        return await asyncio.to_thread(self.measure, test_case)
 
     def is_successful(self) -> bool:
         """Whether the last test case reached the threshold."""

@@ -210,8 +210,8 @@ class OneArgument:
         (None, "statistical_mode= is an object of type NoneType; give FrequentistMode(), BayesianMode() or any object with aggregate(scores, weights)"),
         ("bayesian", "statistical_mode= is an object of type str; give FrequentistMode(), BayesianMode() or any object with aggregate(scores, weights)"),
         (BayesianMode, "statistical_mode= is the class BayesianMode; give FrequentistMode(), BayesianMode() or any object with aggregate(scores, weights)"),
-        (NoBounds(), "NoBounds.aggregate gave 0.5; a statistical mode gives (mean, low, high), numbers from 0 to 1 with low <= high, or None for both bounds"),
-        (OneArgument(), "statistical_mode= is an object of type OneArgument, whose aggregate failed on one score: OneArgument.aggregate() takes 2 positional arguments but 3 were given"),
+        (NoBounds(), "statistical_mode= is an object of type NoBounds; on the scores [0.5] NoBounds.aggregate gave 0.5; a statistical mode gives (mean, low, high), numbers from 0 to 1 with low <= high, or None for both bounds"),
+        (OneArgument(), "statistical_mode= is an object of type OneArgument, whose aggregate failed on the scores [0.5] with TypeError: OneArgument.aggregate() takes 2 positional arguments but 3 were given"),
     ],
 )  # fmt: skip
 def test_a_wrong_mode_is_refused_before_any_call(mode: Any, message: str) -> None:
@@ -340,7 +340,7 @@ def test_a_retriever_may_be_built_before() -> None:
         (Configured, "statistical_mod", "did you mean 'statistical_mode'?"),
         (Configured, "sesion", "did you mean 'session'?"),
         (giving(SHOP), "use_structured_outptu", "did you mean 'use_structured_output'?"),
-        (Configured("0.5"), "session", "known are model, statistical_mode, use_structured_output, bos_json_clause, eos_json_clause, verbose, concurrency, evaluation_template"),
+        (Configured("0.5"), "session", "known are model, statistical_mode, use_structured_output, bos_json_clause, eos_json_clause, verbose, concurrency, evaluation_template, timeout_s"),
     ],
 )  # fmt: skip
 def test_an_argument_that_nobody_takes_is_a_type_error_that_names_the_nearest(
