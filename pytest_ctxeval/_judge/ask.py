@@ -18,7 +18,7 @@ from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._judge.cassette.miss import keyless_error, miss_error
 from pytest_ctxeval._judge.cassette.secrets import redact
 from pytest_ctxeval._judge.cassette.tape import Call, Miss, Tape
-from pytest_ctxeval._judge.form import TEXT, JudgeModel, invoke, said_text, tokens_of
+from pytest_ctxeval._judge.form import TEXT, JudgeModel, UnknownFormError, invoke, said_text, tokens_of
 from pytest_ctxeval._judge.model import cut_reply, explain, is_refused_form
 from pytest_ctxeval._judge.reply import UnreadableReplyError, is_cut, read_reply
 from pytest_ctxeval._judge.threads import in_thread
@@ -146,6 +146,9 @@ class Question:
         model = self.judge.model
         try:
             message = in_thread(lambda: invoke(model, prompt, form, messages), timeout_s=self.timeout_s)
+        except UnknownFormError as unknown:
+            told = harmless(redact(str(unknown.__cause__)))[:300]
+            raise _RefusedFormError(type(unknown.__cause__).__name__, told) from None
         except Exception as error:
             self._check_traffic(call, misses)
             if form != TEXT and is_refused_form(error, asked=call.seen > seen if call else None):

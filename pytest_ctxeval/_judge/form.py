@@ -55,13 +55,21 @@ class JudgeModel:
             warnings.warn(CtxEvalWarning(self._untold.pop()), stacklevel=2)
 
 
+class UnknownFormError(Exception):
+    """The client does not know of this form of structured output: it said so before it was asked anything."""
+
+
 def invoke(model: BaseChatModel, prompt: Prompt, form: str, messages: Sequence[BaseMessage]) -> AIMessage:
     """Ask the model once, in one form."""
     if form == TEXT:
         said: Any = model.invoke(list(messages))
     else:
         schema = dict(prompt.json_schema)
-        said = model.with_structured_output(schema, method=form, include_raw=True).invoke(list(messages))
+        try:
+            structured = model.with_structured_output(schema, method=form, include_raw=True)
+        except Exception as error:
+            raise UnknownFormError from error
+        said = structured.invoke(list(messages))
         said = said["raw"] if isinstance(said, dict) else said
     if not isinstance(said, AIMessage):
         raise JudgeError(f"the model gave a {type(said).__name__} and no message")

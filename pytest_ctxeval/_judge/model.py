@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import re
 from importlib import metadata
-from json import JSONDecodeError
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import ValidationError
 
 from pytest_ctxeval._core.text import harmless, one_line
 from pytest_ctxeval._judge.cassette.secrets import redact
@@ -112,13 +110,12 @@ def is_refused_form(error: Exception, *, asked: bool | None) -> bool:
     """Whether a server or client refused the form that was asked for, rather than the question.
 
     `asked` says that a request had been made: a client that refuses a form does so before, unless it warns of it. None
-    where that is not known: then what can come of a garbled answer is no refusal.
+    where that is not known: then what may come of a garbled answer is no refusal.
     """
     status = _status(error)
     if status is None:
-        known = isinstance(error, (NotImplementedError, TypeError, ValueError, AttributeError))
-        garbled = isinstance(error, (JSONDecodeError, UnicodeDecodeError, ValidationError))
-        return isinstance(error, Warning) or (known and not asked and not (asked is None and garbled))
+        known = isinstance(error, (TypeError, ValueError, AttributeError)) and asked is False
+        return isinstance(error, (Warning, NotImplementedError)) or known
     told = bool(_FORM.search(_whole(error)))
     return (status in (415, 501) or (status in (400, 422) and told)) and not _is_too_long(error)
 
