@@ -1,7 +1,7 @@
 """The real LangChain clients, pointed at the local server.
 
 All four take `api_key`, `max_retries` (0, so that a fault is seen at once; Ollama's client never retries), `timeout_s`,
-and whatever the client itself takes.
+and whatever the client itself takes; with `api_key=None` the key is that of the environment.
 """
 
 import weakref
@@ -40,7 +40,7 @@ def chat_ollama(server: LLMServer, **settings: Any) -> BaseChatModel:
 
     settings = _settings("llama3.1", server.url, settings)
     del settings["max_retries"]
-    headers = {"authorization": f"Bearer {settings.pop('api_key')}"}
+    headers = {"authorization": f"Bearer {settings.pop('api_key')}"} if "api_key" in settings else {}
     model = ChatOllama(client_kwargs={"timeout": settings.pop("timeout"), "headers": headers}, **settings)
     # The other clients close their sockets when they are collected; this one leaves them to a ResourceWarning.
     weakref.finalize(model, model._client.close)
@@ -58,4 +58,5 @@ CLIENTS: Final[dict[str, Callable[..., BaseChatModel]]] = {
 def _settings(model: str, url: str, given: dict[str, Any]) -> dict[str, Any]:
     timeout_s = given.pop("timeout_s", 10.0)
     defaults = {"model": model, "base_url": url, "api_key": FAKE_KEY, "temperature": 0.0, "max_retries": 0}
-    return defaults | {"timeout": timeout_s} | given
+    settings = defaults | {"timeout": timeout_s} | given
+    return {name: value for name, value in settings.items() if name != "api_key" or value is not None}
