@@ -26,11 +26,14 @@ def wrap(before: Any, module: Any) -> Any:
 
     @functools.wraps(before)
     def urlopen(pool: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        address, headers = _address(pool, url), _headers(pool, *args, **kwargs)
+        is_ours = ACTIVE.get() is not None and not is_trace(address)
+        told = "" if is_ours else why_refused(address, headers, is_beneath=not hasattr(pool.ConnectionCls, "cassette"))
+        if not is_ours and not told:
+            return before(pool, method, url, *args, **kwargs)
         given = signature.bind(pool, method, url, *args, **kwargs)
-        address, headers = _address(pool, url), given.arguments.get("headers") or pool.headers or {}
-        if ACTIVE.get() is None or is_trace(address):
-            told = why_refused(address, headers, is_beneath=not hasattr(pool.ConnectionCls, "cassette"))
-            return _made(module, refusal(told), given) if told else before(pool, method, url, *args, **kwargs)
+        if told:
+            return _made(module, refusal(told), given)
         given.arguments["body"] = body = _whole(given.arguments.get("body"))
         request = Request(method, address, body, {str(name): str(value) for name, value in headers.items()})
         if ROUTER.can_play_response_for(request):
@@ -40,6 +43,11 @@ def wrap(before: Any, module: Any) -> Any:
         return _made(module, answer, given)
 
     return urlopen
+
+
+def _headers(pool: Any, body: Any = None, headers: Any = None, *_: Any, **__: Any) -> Any:
+    del body
+    return headers or pool.headers or {}
 
 
 def _asked(before: Any, given: inspect.BoundArguments) -> dict[str, Any]:
