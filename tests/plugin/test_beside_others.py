@@ -1,6 +1,7 @@
 """Beside other tools that look at traffic: theirs stays theirs, and ours stays ours (CASES D13)."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -81,7 +82,9 @@ def test_a_blocked_network_is_told_where_something_would_be_recorded(recorded: S
     recorded.cases("yes")
     result = recorded.run(*installed(recorded, order), "--block-network", record="once")
     result.assert_outcomes(failed=1)
-    assert "the judge m failed with RuntimeError: Network is disabled for host '127.0.0.1'" in result.stdout.str()
+    assert re.search(
+        r"the judge m (failed with RuntimeError: Network is disabled|could not be reached)", result.stdout.str()
+    )
     assert not list(recorded.path.rglob("*.yaml"))
 
 
@@ -89,10 +92,10 @@ def test_a_blocked_network_is_told_where_something_would_be_recorded(recorded: S
 def test_a_trace_is_sent_where_its_user_sends_it_and_is_on_no_cassette(
     recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch, record: str
 ) -> None:
+    pytest.importorskip("langchain_core", minversion="1.1", reason="older ones do not get on with today's langsmith")
     recorded.module(
         """
         import pytest
-        from langsmith import Client
         from langchain_core.tracers.langchain import wait_for_all_tracers
         from pytest_ctxeval import assert_context_awareness
 

@@ -271,9 +271,9 @@ def test_check_names_what_is_damaged_unused_left_over_or_holds_a_key(shrunk: Sui
     assert checked.returncode == 1
     folder = "cassettes/test_it"
     cure = "restore the file from version control, or delete it and record again with --ctxeval-record=all"
-    assert checked.stdout.splitlines() == [
+    assert re.sub(r"line \d+: something", "line N: something", checked.stdout).splitlines() == [
         f"damaged   {folder}/{first.name}, line 1: it is empty; {cure}",
-        f"secret    {folder}/{second.name}: interaction 1, request, line 10: something shaped like a key stands there",
+        f"secret    {folder}/{second.name}: interaction 1, request, line N: something shaped like a key stands there",
         f"unused    {folder}/{cassette(shrunk, THIRD).name}: its test is gone",
         f"left over {folder}/.ctxeval-abcd1234.tmp: of a run that was killed",
         "3 cassettes: 4 to see to",
