@@ -14,7 +14,7 @@ T = TypeVar("T")
 _Ended: TypeAlias = tuple[T | None, BaseException | None]
 _Answer: TypeAlias = "SimpleQueue[_Ended[T]]"
 
-_Work: TypeAlias = Callable[[], None]
+_Work: TypeAlias = Callable[[Callable[[], None]], None]  # gets what to call when its thread is free again
 
 AHEAD: Final = 4
 
@@ -88,12 +88,14 @@ def _started(
     """Begin in another thread, in a copy of this context, once there is a place."""
     answer: _Answer[T] = SimpleQueue()
 
-    def run() -> None:
+    def run(free: Callable[[], None]) -> None:
         with places:
-            answer.put((None, None) if stopped is not None and stopped.is_set() else _ended(function))
+            ended: _Ended[T] = (None, None) if stopped is not None and stopped.is_set() else _ended(function)
+            free()  # before the answer is there, or else whoever waits for it would start another thread
+            answer.put(ended)
 
     context = contextvars.copy_context()
-    _hand_over(lambda: context.run(run))
+    _hand_over(lambda free: context.run(run, free))
     return answer
 
 
@@ -109,17 +111,19 @@ def _hand_over(work: _Work) -> None:
 
 def _serve(inbox: SimpleQueue[_Work]) -> None:
     """Do what comes in, one at a time, until for a while nothing does."""
+
+    def free() -> None:
+        with _lock:
+            _idle.append(inbox)
+
     while True:
         try:
-            inbox.get(timeout=_PATIENCE_S)()
+            inbox.get(timeout=_PATIENCE_S)(free)
         except Empty:
             with _lock:
                 if inbox in _idle:
                     _idle.remove(inbox)
                     return
-        else:
-            with _lock:
-                _idle.append(inbox)
 
 
 def _ended(function: Callable[[], T]) -> _Ended[T]:
