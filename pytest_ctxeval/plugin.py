@@ -136,8 +136,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """Note that tests of ours are left out: the run cannot tell which recordings are needed."""
-    if any(NODE_ID in item.stash for item in items):
+    if any(NODE_ID in item.stash or item.get_closest_marker("ctxeval") for item in items):
         items[0].config.stash[DESELECTED] = True
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note that tests of ours were left out by a hook that did not say so."""
+    collect.note_dropped(session)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ctxeval._plugin.stash import COLLECTED, JUDGED, NODE_ID, POSITION, SETTINGS
+from pytest_ctxeval._plugin.stash import COLLECTED, DESELECTED, JUDGED, NODE_ID, POSITION, SETTINGS
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ def mark_late(items: list[pytest.Item]) -> None:
     ours = frozenset(item.stash[NODE_ID] for item in items if NODE_ID in item.stash)
     if ours:
         items[0].config.stash[JUDGED] = ours
+
+
+def note_dropped(session: pytest.Session) -> None:
+    """Note whether fewer tests of ours are left than were collected."""
+    stash = session.config.stash
+    if COLLECTED in stash and sum(NODE_ID in item.stash for item in session.items) < stash[COLLECTED]:
+        stash[DESELECTED] = True
 
 
 def is_judged(request: pytest.FixtureRequest) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._judge.cassette.file import read_recording, secrets_of
+from pytest_ctxeval._judge.cassette.secrets import redact
 from pytest_ctxeval._judge.cassette.shelf import (
     adopt,
     all_cassettes,
@@ -24,7 +26,7 @@ from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import read_settings
 from pytest_ctxeval._plugin.stash import NODE_ID, SETTINGS
 from pytest_ctxeval._plugin.unused import find_unused, gone, why_partial
-from pytest_ctxeval.errors import CassetteReadError, ConfigError
+from pytest_ctxeval.errors import CassetteError, CassetteReadError, ConfigError
 
 _FOUND_NONE = pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -77,21 +79,32 @@ def check_cassettes(arguments: Sequence[str]) -> int:
     config = kept.session.config
     root, base = config.stash[SETTINGS].cassettes, config.rootpath
     ours = [item.stash[NODE_ID] for item in kept.session.items if NODE_ID in item.stash]
-    partial = why_partial(kept.session)
-    unused = [] if partial else list(gone(config, ours))
+    why = why_partial(kept.session)
+    unused = [] if why else list(gone(config, ours))
     paths = list(all_cassettes(root))
     problems = [
         *(problem for path in paths for problem in _problems(path, shown_path(path, base))),
-        *(f"unused    {one_line(shown_path(path, base))}: its test is gone" for path in unused),
-        *(f"left over {one_line(shown_path(path, base))}: of a run that was killed" for path in left_overs(root)),
+        *(f"unused    {_shown(path, base)}: its test is gone" for path in unused),
+        *(f"left over {_shown(path, base)}: of a run that was killed" for path in left_overs(root)),
     ]
     for problem in problems:
         print(problem)
-    if partial:
-        print(f"unused cassettes were not looked for: {partial}")
+    if why:
+        print(f"unused cassettes were not looked for: {why}")
     count = "1 cassette" if len(paths) == 1 else f"{len(paths)} cassettes"
     print(f"{count}: {len(problems)} to see to" if problems else f"{count}: in order")
     return 1 if problems else 0
+
+
+def _done(do: Callable[[], None], *, dry_run: bool) -> bool:
+    """Do something to a file, and say what keeps it from being done."""
+    try:
+        if not dry_run:
+            do()
+    except CassetteError as error:
+        print(f"not done: {one_line(redact(str(error)))}")
+        return False
+    return True
 
 
 def prune_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
@@ -110,13 +123,16 @@ def prune_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
         _say("delete", path, config, "" if path.suffix == ".tmp" else "its test is gone", dry_run=dry_run)
         if not dry_run:
             delete(path, root)
+    fine = True
     for path, places in unused.entries.items():
-        _say("cut", path, config, f"{len(places)} not asked for", dry_run=dry_run)
-        if not dry_run:
-            take_out(path, places, root, shown=shown_path(path, config.rootpath))
+        cut = partial(take_out, path, places, root, shown=shown_path(path, config.rootpath))
+        if _done(cut, dry_run=dry_run):
+            _say("cut", path, config, f"{len(places)} not asked for", dry_run=dry_run)
+        else:
+            fine = False
     if not unused:
         print(f"nothing to delete: {len(ledger.nodes)} tests need every recording")
-    return 0
+    return 0 if fine else 1
 
 
 def adopt_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
@@ -126,26 +142,28 @@ def adopt_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
         return code
     config = kept.config
     ledger, root, base = ledger_of(config), config.stash[SETTINGS].cassettes, config.rootpath
-    partial = why_partial(kept)
-    lent = ledger.lent
+    lent, fine = ledger.lent, True
     for node, loans in lent.items():
         own = root / cassette_path(node)
+        move = partial(adopt, own, node, loans, complete=node in ledger.uses, shown=shown_path(own, base))
+        if not _done(move, dry_run=dry_run):
+            fine = False
+            continue
         for source in dict.fromkeys(path for *_, path in loans):
-            _say("adopt", own, config, f"from {one_line(shown_path(Path(source), base))}", dry_run=dry_run)
-        if not dry_run:
-            adopt(own, node, loans, shown=shown_path(own, base))
+            _say("adopt", own, config, f"from {_shown(Path(source), base)}", dry_run=dry_run)
+    stays = why_partial(kept) or _why_unsure(kept, code) or ("" if fine else "not all of them were adopted")
     sources: dict[Path, set[tuple[str, str]]] = {}
     for key, origin, source in (loan for loans in lent.values() for loan in loans):
         sources.setdefault(Path(source), set()).add((key, origin))
     needed = {root / cassette_path(node) for node in ledger.nodes}
     for path, places in sources.items():
-        if not partial and path not in needed and not dry_run:
-            take_out(path, places, root, shown=shown_path(path, base))
-    if partial and lent:
-        print(f"the recordings stay at their old place as well: {partial}")
+        if not stays and path not in needed:
+            fine &= _done(partial(take_out, path, places, root, shown=shown_path(path, base)), dry_run=dry_run)
+    if stays and lent:
+        print(f"the recordings stay at their old place as well: {stays}")
     if not lent:
         print("nothing to adopt: every test found its recordings on its own cassette")
-    return 0
+    return 0 if fine else 1
 
 
 def _run(arguments: Sequence[str]) -> tuple[pytest.Session | None, int]:
@@ -159,19 +177,30 @@ def _run(arguments: Sequence[str]) -> tuple[pytest.Session | None, int]:
 def _why_not(session: pytest.Session, code: int) -> str:
     """Say why a run of all tests does not tell what can be deleted."""
     ledger = ledger_of(session.config)
-    if code:
-        return "the run was red"
-    if not ledger.nodes:
+    if not ledger.nodes and not code:
         return "no test used a cassette"
-    if ledger.skipped:
-        return f"{one_line(ledger.skipped[0])} was skipped"
+    unsure = _why_unsure(session, code)
+    if unsure:
+        return unsure
     if ledger.lent:
         return f"{one_line(next(iter(ledger.lent)))} uses the cassette of another test; adopt it first"
     return ""
 
 
+def _why_unsure(session: pytest.Session, code: int) -> str:
+    """Say why some test may need more than it has asked for."""
+    skipped = ledger_of(session.config).skipped
+    if code:
+        return "the run was red"
+    return f"{one_line(redact(skipped[0]))} was skipped" if skipped else ""
+
+
+def _shown(path: Path, base: Path) -> str:
+    return one_line(redact(shown_path(path, base)))
+
+
 def _say(verb: str, path: Path, config: pytest.Config, why: str, *, dry_run: bool) -> None:
-    told = f"{'would ' if dry_run else ''}{verb} {one_line(shown_path(path, config.rootpath))}"
+    told = f"{'would ' if dry_run else ''}{verb} {_shown(path, config.rootpath)}"
     print(f"{told}: {why}" if why else told)
 
 
@@ -179,12 +208,13 @@ def _about(path: Path, shown: str) -> str:
     try:
         recording = read_recording(path, shown=shown)
     except CassetteReadError as error:
-        return f"{one_line(shown)}\n    damaged: {one_line(str(error))}"
+        return f"{one_line(redact(shown))}\n    damaged: {one_line(redact(str(error)))}"
     assert recording is not None
     state = "" if recording.complete else ", incomplete"
     count = len(recording.interactions)
+    who = [one_line(redact(text)) for text in (shown, recording.node, recording.judge)]
     return (
-        f"{one_line(shown)}\n    {one_line(recording.node)}\n    {one_line(recording.judge) or 'no judge'}, "
+        f"{who[0]}\n    {who[1]}\n    {who[2] or 'no judge'}, "
         f"{count} {'recording' if count == 1 else 'recordings'}, {path.stat().st_size:,} bytes{state}"
     )
 
@@ -193,7 +223,7 @@ def _problems(path: Path, shown: str) -> Iterator[str]:
     try:
         recording = read_recording(path, shown=shown)
     except CassetteReadError as error:
-        yield f"damaged   {one_line(str(error))}"
+        yield f"damaged   {one_line(redact(str(error)))}"
         return
     if recording is not None:
         yield from (f"secret    {one_line(found)}" for found in secrets_of(recording, shown))

@@ -25,12 +25,12 @@ def find_unused(session: pytest.Session) -> Unused:
     ledger, settings = ledger_of(config), config.stash[SETTINGS]
     if why_partial(session):
         return Unused()
-    entries = {
-        settings.cassettes / cassette_path(node): frozenset(use.unplayed)
-        for node, use in ledger.uses.items()
-        if use.unplayed
-    }
-    lent = {Path(path) for loans in ledger.lent.values() for *_, path in loans}
+    lent: dict[Path, set[tuple[str, str]]] = {}
+    for key, origin, path in (loan for loans in ledger.lent.values() for loan in loans):
+        lent.setdefault(Path(path), set()).add((key, origin))
+    unplayed = {settings.cassettes / cassette_path(node): {*use.unplayed} for node, use in ledger.uses.items()}
+    entries = {path: frozenset(places - lent.get(path, set())) for path, places in unplayed.items()}
+    entries = {path: places for path, places in entries.items() if places}
     return Unused(tuple(path for path in gone(config, ledger.nodes) if path not in lent), entries)
 
 
@@ -87,13 +87,18 @@ def _selects(option: object) -> bool:
 def _was_looked_for(config: pytest.Config, file: str, collected: set[str]) -> bool:
     """Whether a test of this file would have been collected, if there were one."""
     path = config.rootpath / file
-    if path.exists() and file not in collected:  # of another system, for instance, or in want of a module
-        return False
-    here = config.invocation_params.dir
-    ignored = [here / each for each in config.getoption("ignore", None) or ()]
-    asked = [here / each for each in config.args]
-    return _is_under(path, asked) and not _is_under(path, ignored)
+    if path.exists():
+        if file not in collected:  # of another system, for instance, or in want of a module
+            return False
+    elif config.args_source is config.ArgsSource.ARGS and config.rootpath not in _folders(config, config.args):
+        return False  # it may have moved to where nobody has looked
+    ignored = _folders(config, config.getoption("ignore", None) or ())
+    return _is_under(path, _folders(config, config.args)) and not _is_under(path, ignored)
+
+
+def _folders(config: pytest.Config, paths: Iterable[str]) -> list[Path]:
+    return [(config.invocation_params.dir / each).resolve() for each in paths]
 
 
 def _is_under(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder.resolve()) or path.is_relative_to(folder) for folder in folders)
+    return any(path.resolve().is_relative_to(folder) for folder in folders)

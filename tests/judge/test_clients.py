@@ -1,15 +1,16 @@
 """Every client in every style: recorded, then replayed with no key and no socket, and no secret in the file."""
 
+import array
 import contextvars
 import gc
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import aiohttp  # noqa: F401  # patched where it is imported
+import aiohttp
 import pytest
 import requests
 import urllib3
@@ -24,6 +25,7 @@ from support.plain_server import PlainServer
 
 from pytest_ctxeval import CassetteMissError, JudgeError
 from pytest_ctxeval._core.verdict import Calls
+from pytest_ctxeval._judge.cassette.routing import is_trace
 from pytest_ctxeval._judge.cassette.tape import REPLAYING, RecordMode, Tape
 from pytest_ctxeval._judge.cassette.transport import install, routed
 from pytest_ctxeval._judge.placeholder import placeholder_keys
@@ -313,6 +315,115 @@ def test_a_users_own_cassette_and_ours_keep_each_their_own(name: str, where: str
     if where == "around":
         kept = yaml.safe_load(theirs.read_text(encoding="utf-8"))["interactions"]
         assert [each["request"]["uri"].rpartition("/")[2] for each in kept] == ["theirs", "too"]
+
+
+def asked_of(tmp_path: Path, do: Callable[[], Any], mode: RecordMode = "once") -> tuple[Any, str]:
+    """What comes of something that is done in a block, and the cassette."""
+    held = tape(tmp_path, mode)
+    with AssistantCassette(held):
+        found = do()
+    held.close("passed")
+    return found, held.path.read_text(encoding="utf-8") if held.path.exists() else ""
+
+
+def test_a_session_keeps_its_cookies_while_it_is_recorded(tmp_path: Path) -> None:
+    def log_in(url: str) -> str:
+        with requests.Session() as session:
+            session.get(f"{url}/login", timeout=10)
+            return str(session.cookies.get("sid"))
+
+    with PlainServer(lambda _: (200, {"Set-Cookie": "sid=42"}, "hello")) as server:
+        sid, text = asked_of(tmp_path, lambda: log_in(server.url))
+    assert (sid, "sid=42" in text) == ("42", False)
+
+
+def test_a_head_of_a_compressed_page_is_recorded(tmp_path: Path) -> None:
+    with PlainServer(lambda _: (200, {"content-encoding": "br", "content-length": "9"}, "")) as server:
+        status, _ = asked_of(tmp_path, lambda: requests.head(server.url, timeout=10).status_code)
+        assert status == 200
+    for url in (server.url, f"{server.url}/never"):
+
+        def again(url: str = url) -> int:
+            return requests.head(url, timeout=10).status_code
+
+        if url == server.url:
+            assert asked_of(tmp_path, again, "none")[0] == 200
+        else:
+            with pytest.raises(CassetteMissError):
+                asked_of(tmp_path, again, "none")
+
+
+def test_a_body_of_any_buffer_is_sent_as_it_is(tmp_path: Path) -> None:
+    with PlainServer(lambda _: (200, {}, "taken")) as server:
+        _, text = asked_of(
+            tmp_path,
+            lambda: urllib3.request("POST", server.url, body=array.array("B", b"abc"), timeout=10).data,  # type: ignore[arg-type]
+        )
+    assert "body: abc" in text
+
+
+def test_the_address_of_a_tracer_is_its_own_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9/traces")
+    for url, is_one in {
+        "http://127.0.0.1:9/traces": True,
+        "http://127.0.0.1:9/traces/runs": True,
+        "http://127.0.0.1:9/tracesand": False,
+        "http://127.0.0.1:99/traces": False,
+        "https://api.smith.langchain.com/runs": True,
+        "https://smith.langchain.com.example/runs": False,
+    }.items():
+        assert is_trace(url) is is_one, url
+    with pytest.raises(CassetteMissError):
+        asked_of(tmp_path, lambda: requests.get("http://127.0.0.1:9/tracesand", timeout=10), "none")
+
+
+async def test_plain_traffic_of_aiohttp_is_as_it_ever_was() -> None:
+    with PlainServer(lambda _: (200, {}, "plain")) as server:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(server.url, headers=[("X-A", "1"), ("X-A", "2")]) as answer:
+                assert await answer.text() == "plain"
+            with pytest.raises(aiohttp.ClientError):
+                await session.get("http://[::1")
+
+
+@pytest.mark.parametrize("kind", ["json", "form", "multipart", "payload", "file", "generator", "bytes"])
+async def test_aiohttp_sends_any_body_as_it_was_given(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1}', encoding="utf-8")
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    def multipart() -> aiohttp.FormData:
+        form = aiohttp.FormData()
+        form.add_field("a", b"1", filename="a.txt")
+        return form
+
+    makers: dict[str, Callable[[], dict[str, Any]]] = {
+        "json": lambda: {"json": {"a": 1}},
+        "form": lambda: {"data": {"a": "1"}},
+        "multipart": lambda: {"data": multipart()},
+        "payload": lambda: {"data": aiohttp.JsonPayload({"a": 1})},
+        "file": lambda: {"data": (tmp_path / "a.json").open("rb")},
+        "generator": lambda: {"data": parts(), "headers": {"content-length": "7"}},
+        "bytes": lambda: {"data": b"raw"},
+    }
+
+    async def post(url: str) -> str:
+        given = makers[kind]()
+        async with aiohttp.ClientSession() as session, session.post(url, **given) as answer:
+            text = await answer.text()
+        if kind == "file":
+            given["data"].close()
+        return text
+
+    with PlainServer(lambda _: (200, {}, "taken")) as server:
+        held = tape(tmp_path, "once")
+        with AssistantCassette(held):
+            assert await post(server.url) == "taken"
+        held.close("passed")
+    with AssistantCassette(tape(tmp_path, "none")):
+        assert await post(server.url) == "taken"
 
 
 @pytest.fixture(autouse=True)

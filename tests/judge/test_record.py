@@ -3,14 +3,19 @@
 import os
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 import httpx2
 import pytest
+import requests
 import yaml
 from support.bench import CASE, KEY, NOWHERE, Bench, chat, told
 from support.llm_server import Fault, LLMServer, Reply
+from support.plain_server import PlainServer
 
 from pytest_ctxeval import (
     CassetteError,
@@ -21,8 +26,10 @@ from pytest_ctxeval import (
     JudgeReplyError,
     JudgeUnreachableError,
 )
+from pytest_ctxeval._judge.cassette.file import Recording, write_recording
 from pytest_ctxeval._judge.cassette.tape import RecordMode, Tape
 from pytest_ctxeval._judge.cassette.transport import routed
+from pytest_ctxeval._judge.cassette.trim import trim
 from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.judge import Judge
 from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
@@ -223,6 +230,47 @@ def test_a_key_in_a_prompt_refuses_the_write(server: LLMServer, bench: Bench, mo
     )
     assert KEY not in str(refused.value)
     assert not bench.path.exists()
+
+
+@pytest.mark.parametrize("key", ["wJalrXUtnFEMI/K7MDENG+bPxRfiCY", "correct horse+battery staple"])
+def test_a_key_in_any_spelling_of_an_address_refuses_the_write(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", key)
+    asked: dict[str, Callable[[str], object]] = {
+        "httpx": lambda url: httpx.get(url, params={"q": key}),
+        "requests": lambda url: requests.get(url, params={"q": key}, timeout=10),
+        "by hand": lambda url: httpx.get(f"{url}?q={quote(key, safe='/')}"),
+        "a form": lambda url: httpx.post(url, data={"q": key}),
+        "a redirect": lambda url: httpx.get(f"{url}/redirect"),
+    }
+    answers = {"/redirect": (302, {"location": f"/final?q={quote(key)}"}, "")}
+    with PlainServer(lambda path: answers.get(path, (200, {}, "fine"))) as server:
+        for name, ask in asked.items():
+            held = Tape(tmp_path / f"{name}.yaml", node="n", mode="once", shown="a.yaml")
+            with held.call() as call:
+                ask(server.url)
+            held.keep(call)
+            with pytest.raises(CassetteError, match=r"the value of \$MY_SECRET stands there, so nothing is written"):
+                held.close("passed")
+            assert not held.path.exists(), name
+
+
+def test_a_reason_phrase_that_is_not_ascii_is_left_out(tmp_path: Path) -> None:
+    made = trim(
+        method="GET",
+        uri="http://h/",
+        body=b"",
+        content_type="",
+        status=200,
+        reason="Über",
+        headers={},
+        answer=b"a",
+        sample=0,
+        renamed={},
+    )
+    write_recording(tmp_path / "a.yaml", Recording("n", "j", "c", complete=True, interactions=(made,)), shown="a.yaml")
+    assert made.reason == ""
 
 
 def test_compressed_answers_are_readable_on_disk(server: LLMServer, bench: Bench) -> None:

@@ -185,3 +185,24 @@ def test_a_damaged_neighbour_is_passed_over(recording: Suite, monkeypatch: pytes
     result.assert_outcomes(passed=1, failed=1, warnings=1)
     assert "no recording: there is no cassette" in result.stdout.str()
     assert cassette(recording, OLD).read_text(encoding="utf-8") == "<<<<<<< HEAD\n"
+
+
+def test_adopt_leaves_the_old_place_where_a_test_was_skipped(recording: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename_file(recording)
+    recording.module("import pytest\n\n@pytest.mark.skip\ndef test_later(context_case):\n    pass", name="test_later")
+    replaying(monkeypatch)
+    adopted = recording.ctxeval("cassettes", "adopt")
+    assert "stay at their old place as well: test_later.py::test_later was skipped" in adopted.stdout
+    assert cassette(recording, OLD).exists()
+
+
+def test_adopt_calls_no_cassette_whole_whose_test_asked_for_more(
+    recording: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = (recording.path / "test_it.py").read_text(encoding="utf-8").replace("test_answers", "test_replies")
+    more = "    assert_context_awareness(context_case(assistant='more'))\n"
+    (recording.path / "test_it.py").write_text(module.rstrip() + "\n" + more, encoding="utf-8")
+    replaying(monkeypatch)
+    recording.ctxeval("cassettes", "adopt")
+    adopted = yaml.safe_load(cassette(recording, "test_it.py::test_replies[shop-q1]").read_text(encoding="utf-8"))
+    assert (adopted["ctxeval"]["complete"], adopted["ctxeval"]["interactions"]) == (False, 1)

@@ -1,6 +1,7 @@
 """Recordings that nobody needs any more (CASES D18): listed after a run of all tests, and only then; pruned on request."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -323,3 +324,102 @@ def test_a_wrong_command_line_is_told(shrunk: Suite, arguments: list[str], told:
     assert wrong.returncode not in (0, 1)
     assert told in wrong.stdout + wrong.stderr
     assert "Traceback" not in wrong.stdout + wrong.stderr
+
+
+# What a run cannot know.
+
+
+def hooked(suite: Suite, body: str) -> None:
+    conftest = suite.path / "conftest.py"
+    hook = f"def pytest_collection_modifyitems(config, items):\n    {body}\n"
+    conftest.write_text(f"{textwrap.dedent(conftest.read_text(encoding='utf-8'))}\n\n{hook}", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "items[:] = [item for item in items if 'q2' not in item.nodeid]",
+        "config.hook.pytest_deselected(items=[items.pop()])",
+    ],
+    ids=["dropped without a word", "deselected"],
+)
+def test_tests_that_a_hook_leaves_out_are_needed_all_the_same(recorded: Suite, server: LLMServer, body: str) -> None:
+    recorded.cases("one", "two")
+    recorded.in_process(record="once").assert_outcomes(passed=2)
+    hooked(recorded, body)
+    assert "unused" not in section(recorded.in_process(record="none"))
+    pruned = recorded.ctxeval("cassettes", "prune")
+    assert "nothing is deleted: tests were left out" in pruned.stdout
+    assert len(list(recorded.path.rglob("*.yaml"))) == 2
+
+
+def test_a_test_file_that_moved_out_of_the_folder_that_is_run_is_not_called_gone(shrunk: Suite) -> None:
+    for name in ("unit", "integ"):
+        (shrunk.path / name).mkdir()
+    shrunk.module(
+        (shrunk.path / "test_it.py").read_text(encoding="utf-8").replace("test_it.json", "../test_it.json"),
+        name="unit/test_it",
+    )
+    (shrunk.path / "test_it.py").unlink()
+    (shrunk.path / "cassettes/test_it").rename(shrunk.path / "cassettes/moved")
+    shrunk.module("def test_other():\n    pass", name="integ/test_other")
+    assert "unused" not in section(shrunk.in_process("unit", record="none"))
+
+
+def test_recordings_of_more_samples_are_not_called_unused(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded.cases("one")
+    recorded.in_process("--ctxeval-samples=3", record="once").assert_outcomes(passed=1)
+    replaying(monkeypatch)
+    assert "unused" not in section(recorded.in_process(record="none"))
+    assert "nothing to delete" in recorded.ctxeval("cassettes", "prune").stdout
+    recorded.in_process("--ctxeval-samples=3", record="none").assert_outcomes(passed=1)
+
+
+def test_what_another_test_was_lent_is_not_called_unused(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded.ini()
+    recorded.pytester.makefile(".ini", pytest="[pytest]\nfilterwarnings = default")
+    recorded.module(TWO_QUESTIONS)
+    recorded.in_process(record="once").assert_outcomes(passed=1)
+    second = TWO_QUESTIONS.replace("import pytest\n    from pytest_ctxeval import assert_context_awareness\n", "")
+    recorded.module(
+        TWO_QUESTIONS.replace('"From 9.", "Till 5."', '"From 9.",')
+        + second.replace('"From 9.", "Till 5."', '"Till 5.",')
+        .replace("context_case(query", "context_case(qa_id='test_it', query")
+        .replace("def test_it", "def test_two")
+    )
+    replaying(monkeypatch)
+    result = recorded.in_process("--ctxeval-unused=fail", record="none")
+    result.assert_outcomes(passed=2, warnings=1)
+    assert result.ret == 0
+
+
+def test_a_file_of_another_tool_may_be_named_as_ours_are(shrunk: Suite) -> None:
+    (shrunk.path / "cassettes/test_it/release-20240101.yaml").write_text(
+        "interactions: []\nversion: 1\n", encoding="utf-8"
+    )
+    assert "release" not in shrunk.ctxeval("cassettes", "check").stdout + shrunk.ctxeval("cassettes", "list").stdout
+
+
+def test_what_must_not_be_written_is_told_and_the_rest_is_done(
+    recorded: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.module(TWO_QUESTIONS)
+    recorded.in_process(record="once").assert_outcomes(passed=1)
+    recorded.module(TWO_QUESTIONS.replace(', "Till 5."', ","))
+    replaying(monkeypatch)
+    (path,) = recorded.path.rglob("*.yaml")
+    monkeypatch.setenv("SHOP_TOKEN", "an assistant's answer keeps")
+    before = path.read_bytes()
+    pruned = recorded.ctxeval("cassettes", "prune")
+    assert pruned.returncode == 1
+    assert "not done: cassettes/" in pruned.stdout
+    assert "cut " not in pruned.stdout
+    assert "Traceback" not in pruned.stdout + pruned.stderr
+    assert path.read_bytes() == before
+
+
+def test_a_key_in_an_id_is_not_listed(shrunk: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "answers[shop-q1]")
+    listed = shrunk.ctxeval("cassettes", "list").stdout
+    assert "answers[shop-q1]" not in listed
+    assert "test_it.py::test_[hidden]" in listed

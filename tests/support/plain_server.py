@@ -23,6 +23,9 @@ class PlainServer:
                 self.rfile.read(int(self.headers["content-length"]))
                 self.do_GET()
 
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
             def do_GET(self) -> None:
                 owner.requests.append(self.path)
                 status, headers, body = answer(self.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from vcr.request import Request  # noqa: TID251  # here is its home
@@ -20,31 +21,34 @@ def wrap(before: Any, module: Any) -> Any:
 
     @functools.wraps(before)
     async def _request(session: Any, method: str, url: Any, **kwargs: Any) -> Any:
-        address = _address(session, url, kwargs.get("params"))
-        headers = {**session.headers, **(kwargs.get("headers") or {})}
+        try:
+            address = _address(session, url, kwargs.get("params"))
+            headers = {**session.headers, **dict(kwargs.get("headers") or {})}
+        except Exception:  # aiohttp has words of its own for what is wrong with it
+            return await before(session, method, url, **kwargs)
         if ACTIVE.get() is None or is_trace(address):
             told = why_refused(address, headers, is_beneath=base is before)
             if not told:
                 return await before(session, method, url, **kwargs)
             return await _checked(session, _made(Request(method, address, None, {}), refusal(told)), kwargs)
-        kwargs = await _settled(module, session, kwargs)
-        headers = {str(name).lower(): str(value) for name, value in {**headers, **(kwargs["headers"] or {})}.items()}
-        request = Request(method, address, kwargs["data"], headers)
-        if not ROUTER.can_play_response_for(request):
-            if "upgrade" in headers:  # to a WebSocket, which is no exchange to keep
-                with unrouted():
-                    return await base(session, method, url, **kwargs)
-            ROUTER.append(request, answer := await _asked(base, session, method, url, kwargs))
-            return await _checked(session, _made(request, answer), kwargs)
-        return await _checked(session, _made(request, ROUTER.play_response(request)), kwargs)
+        body, kwargs = await _body(module, session, kwargs)
+        request = Request(method, address, body, {str(name).lower(): str(value) for name, value in headers.items()})
+        if ROUTER.can_play_response_for(request):
+            return await _checked(session, _made(request, ROUTER.play_response(request)), kwargs)
+        with unrouted():
+            response = await base(session, method, url, **{**kwargs, "raise_for_status": False})
+            if "upgrade" in request.headers:  # to a WebSocket, which is no exchange to keep
+                return response
+            data = await response.read()
+        ROUTER.append(request, _answer(session, response, data))
+        if data:  # reading it has drained the stream
+            response.content = _stream(data)
+        return await _checked(session, response, kwargs)
 
     return _request
 
 
-async def _asked(base: Any, session: Any, method: str, url: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    with unrouted():
-        response = await base(session, method, url, **{**kwargs, "raise_for_status": False})
-        data = await response.read()
+def _answer(session: Any, response: Any, data: bytes) -> dict[str, Any]:
     headers: dict[str, list[str]] = {}
     for name, value in response.headers.items():
         if name.lower() != "content-encoding" or not session.auto_decompress:
@@ -62,6 +66,12 @@ def _made(request: Request, answer: dict[str, Any]) -> Any:
     return build_response(request, answer, [])
 
 
+def _stream(data: bytes) -> Any:
+    from vcr.stubs.aiohttp_stubs import MockStream  # noqa: PLC0415, TID251  # likewise
+
+    return MockStream(data)
+
+
 async def _checked(session: Any, response: Any, kwargs: dict[str, Any]) -> Any:
     """Raise for a status where the session or the request says so."""
     wanted = kwargs.get("raise_for_status")
@@ -73,23 +83,33 @@ async def _checked(session: Any, response: Any, kwargs: dict[str, Any]) -> Any:
     return response
 
 
-async def _settled(module: Any, session: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Give the arguments with a body in one piece, so that it can be compared and still be sent."""
-    given, headers = dict(kwargs), dict(kwargs.get("headers") or {})
+async def _body(module: Any, session: Any, kwargs: dict[str, Any]) -> tuple[str | bytes | None, dict[str, Any]]:
+    """Give a body in one piece, so that it can be compared, and the arguments with one that can still be sent."""
     data: Any = kwargs.get("data")
-    if given.pop("json", None) is not None:
-        data = session.json_serialize(kwargs["json"])
-        headers.setdefault("Content-Type", "application/json")
-    elif hasattr(data, "__aiter__"):
-        data = b"".join([part async for part in data])
-    elif hasattr(data, "read"):
-        data = data.read()
-    elif data is not None and not isinstance(data, (str, bytes, bytearray, memoryview)):
-        payload = (data if isinstance(data, module.FormData) else module.FormData(data))()
-        data = await payload.as_bytes()
-        headers.setdefault("Content-Type", payload.content_type)
-    data = bytes(data) if isinstance(data, (bytearray, memoryview)) else data
-    return {**given, "data": data, "headers": headers or kwargs.get("headers")}
+    if kwargs.get("json") is not None:
+        return session.json_serialize(kwargs["json"]), kwargs
+    if data is None or isinstance(data, (str, bytes)):
+        return data, kwargs
+    if isinstance(data, (bytearray, memoryview)):
+        return bytes(data), kwargs
+    if hasattr(data, "__aiter__") and not isinstance(data, module.payload.Payload):
+        parts = [part async for part in data]
+        return b"".join(parts), {**kwargs, "data": _again(parts)}
+    if hasattr(data, "read"):
+        place, whole = data.tell(), data.read()
+        data.seek(place)
+        return whole, kwargs
+    payload = data if isinstance(data, module.payload.Payload) else _form(module, data)()
+    return await payload.as_bytes(), {**kwargs, "data": payload}
+
+
+async def _again(parts: list[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def _form(module: Any, data: Any) -> Any:
+    return data if isinstance(data, module.FormData) else module.FormData(data)
 
 
 def _address(session: Any, url: Any, params: Any) -> str:

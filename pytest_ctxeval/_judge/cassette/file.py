@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote_plus
 
 import yaml
 
@@ -153,9 +154,14 @@ def secrets_of(recording: Recording, shown: str) -> Iterator[str]:
 
 
 def _secrets(interaction: Interaction) -> Iterator[str]:
-    parts = {"address": interaction.uri, "request": interaction.body, "answer": interaction.answer}
+    headers = "\n".join(
+        [interaction.content_type, *(each for values in interaction.headers.values() for each in values)]
+    )
+    parts = {"address": interaction.uri, "headers": headers, "request": interaction.body, "answer": interaction.answer}
     for name, part in parts.items():
-        found = find_secret(part if isinstance(part, str) else part.decode("latin-1"))
+        text = part if isinstance(part, str) else part.decode("latin-1")
+        plain = unquote_plus(text) if name != "answer" and re.search(r"%[0-9A-Fa-f]{2}|\+", text) else ""
+        found = find_secret(text) or (find_secret(plain) if plain else None)
         if found:
             what, line = found
             yield f"{name}, line {line}: {what} stands there"

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from vcr.request import Request  # noqa: TID251  # here is its home
 
+from pytest_ctxeval._judge.cassette.key import origin_of
 from pytest_ctxeval._judge.cassette.secrets import PLACEHOLDER
 from pytest_ctxeval._judge.cassette.tape import ACTIVE, REPLAYING, Call, Miss
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
@@ -104,8 +105,14 @@ def refusal(told: str = "it is not recorded") -> dict[str, Any]:
 def is_trace(url: str) -> bool:
     """Whether a request tells LangSmith of a run: that is the user's own business, whatever else goes on."""
     host = (urlsplit(url).hostname or "").lower()
-    named = [os.environ.get(name, "").rstrip("/") for name in _TRACERS]
-    return host == _TRACER or host.endswith(f".{_TRACER}") or any(each and url.startswith(each) for each in named)
+    named = filter(None, (os.environ.get(name, "").rstrip("/") for name in _TRACERS))
+    return host == _TRACER or host.endswith(f".{_TRACER}") or any(_is_below(url, each) for each in named)
+
+
+def _is_below(url: str, base: str) -> bool:
+    """Whether an address is the base, or one below it, on the same server."""
+    path, above = urlsplit(url).path, urlsplit(base).path
+    return origin_of(url) == origin_of(base) and (path == above or path.startswith(f"{above}/"))
 
 
 def is_keyless(headers: Mapping[str, Any], url: str) -> bool:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _SECRET_NAME: Final = re.compile(r"(^|_)(KEY|APIKEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _SHORTEST: Final = 8  # shorter values ("test", "none") stand in ordinary text
@@ -80,5 +80,7 @@ def _known() -> Iterator[tuple[str, str]]:
             json.dumps(value)[1:-1],
             json.dumps(value, ensure_ascii=False)[1:-1],
             quote(value, safe=""),
+            quote(value),
+            quote_plus(value),
         }:
             yield f"the value of ${name}", form

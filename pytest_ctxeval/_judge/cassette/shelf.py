@@ -18,7 +18,7 @@ from pytest_ctxeval._judge.cassette.trim import Interaction
 from pytest_ctxeval.errors import CassetteReadError
 
 _HEAD: Final = 4_000  # bytes, in which a cassette says whose it is
-_NAME: Final = re.compile(r"-[0-9a-f]{8}\.yaml")
+_NAME: Final = re.compile(r"[a-z0-9_.-]+-[0-9a-f]{8}\.yaml")
 
 
 class Loan(NamedTuple):
@@ -95,7 +95,18 @@ def cassettes_in(folder: Path) -> list[Path]:
 def all_cassettes(root: Path) -> Iterator[Path]:
     """Give the files of a folder and of those in it that are cassettes of ours, or are named as ours are."""
     for folder in _folders(root):
-        yield from (path for path in cassettes_in(folder) if _NAME.search(path.name) or node_of(path) is not None)
+        yield from (path for path in cassettes_in(folder) if node_of(path) is not None or _may_be_ours(path))
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether a file that does not say whose it is has the name of one of ours, and is not another tool's."""
+    if not _NAME.fullmatch(path.name):
+        return False
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return True
+    return b"ctxeval:" in data or not re.search(rb"^interactions:", data, re.MULTILINE)
 
 
 def left_overs(root: Path) -> Iterator[Path]:
@@ -138,8 +149,11 @@ def _folders(root: Path) -> Iterator[Path]:
         yield from sorted(path for path in root.rglob("*") if path.is_dir())
 
 
-def adopt(own: Path, node: str, loans: Iterable[tuple[str, str, str]], *, shown: str) -> None:
-    """Put on a test's own cassette what it found on others: by key, origin and path. Raises `CassetteError`."""
+def adopt(own: Path, node: str, loans: Iterable[tuple[str, str, str]], *, complete: bool, shown: str) -> None:
+    """Put on a test's own cassette what it found on others: by key, origin and path. Raises `CassetteError`.
+
+    `complete` says that the test has passed.
+    """
     known = read_recording(own, shown=shown)
     wanted: dict[Path, set[tuple[str, str]]] = {}
     for key, origin, source_path in loans:
@@ -149,7 +163,7 @@ def adopt(own: Path, node: str, loans: Iterable[tuple[str, str, str]], *, shown:
         if source is None:
             continue
         found = tuple(each for each in source.interactions if (each.key, each.origin) in places)
-        known = replace(known or replace(source, node=node, interactions=()), complete=True)
+        known = known or replace(source, node=node, interactions=(), complete=complete)
         known = replace(known, interactions=(*known.interactions, *found))
     if known is not None:
         write_recording(own, known, shown=shown)

@@ -187,7 +187,12 @@ class Tape:
         if not self._read and self.path.exists():
             with suppress(CassetteReadError):
                 _ = self.old
-        unplayed = tuple(place for place in self._held if place not in self._played and place not in self._new)
+        asked = {0, *(self._held[place].sample for place in self._played)}  # a run of more samples asks for the others
+        unplayed = tuple(
+            place
+            for place, made in self._held.items()
+            if place not in self._played and place not in self._new and made.sample in asked
+        )
         return Use(unplayed, lent)
 
     @contextmanager

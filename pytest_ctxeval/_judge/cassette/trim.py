@@ -108,7 +108,7 @@ def trim(
         uri=rename_uri(without_secrets(uri), renamed),
         body=pretty(rename(steady(_plain(body)), renamed)),
         status=status,
-        reason=reason,
+        reason=reason if reason.isascii() else "",  # as HTTP has it
         headers=kept,
         answer="",
         sample=sample,
@@ -153,7 +153,7 @@ def _decompressed(data: bytes, encodings: list[str]) -> tuple[bytes, str]:
     while names:
         try:
             data = _decompress(names[-1], data)
-        except (ImportError, OSError, ValueError, EOFError, zlib.error):
+        except Exception:  # each of them has errors of its own
             return data, ", ".join(names)
         names.pop()
     return data, ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+from email.message import Message
 from io import BytesIO
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -65,6 +66,8 @@ def _asked(before: Any, given: inspect.BoundArguments) -> dict[str, Any]:
         "status": {"code": response.status, "message": response.reason},
         "headers": {name: response.headers.getlist(name) for name in response.headers},
         "body": {"string": data},
+        "url": response.geturl(),
+        "retries": response.retries,
     }
 
 
@@ -82,20 +85,41 @@ def _beneath(pool: Any) -> Any:
 
 def _made(module: Any, answer: dict[str, Any], given: inspect.BoundArguments) -> Any:
     """Make urllib3's response of an answer that is all there."""
+    is_head = given.arguments["method"].upper() == "HEAD"
+    dropped = ("transfer-encoding",) if is_head else ("transfer-encoding", "content-length")
     headers = module.HTTPHeaderDict()
     for name, values in answer["headers"].items():
-        for value in values if name.lower() not in ("transfer-encoding", "content-length") else ():
+        for value in values if name.lower() not in dropped else ():
             headers.add(name, value)
-    return module.HTTPResponse(
-        body=BytesIO(answer["body"]["string"]),
+    response = module.HTTPResponse(
+        body=BytesIO(b"" if is_head else answer["body"]["string"]),
         headers=headers,
         status=answer["status"]["code"],
         reason=answer["status"]["message"],
         preload_content=given.arguments.get("preload_content", True),
         decode_content=given.arguments.get("decode_content", True),
         request_method=given.arguments["method"],
-        request_url=given.arguments["url"],
+        request_url=answer.get("url") or given.arguments["url"],
+        retries=answer.get("retries"),
     )
+    response._original_response = _Original(answer["headers"])  # noqa: SLF001  # where requests looks for cookies
+    return response
+
+
+class _Original:
+    """The response of `http.client`, as far as others ask for it."""
+
+    def __init__(self, headers: dict[str, list[str]]) -> None:
+        self.msg = Message()
+        for name, values in headers.items():
+            for value in values:
+                self.msg[name] = value
+
+    def isclosed(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def _address(pool: Any, url: str) -> str:
@@ -113,6 +137,7 @@ def _whole(body: Any) -> Any:
     if hasattr(body, "read"):
         body = body.read()
         return body if isinstance(body, (str, bytes)) else bytes(body)
-    if isinstance(body, (bytearray, memoryview)):
-        return bytes(body)
-    return b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in body)
+    try:
+        return bytes(memoryview(body))
+    except TypeError:
+        return b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in body)
