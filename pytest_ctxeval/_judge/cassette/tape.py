@@ -187,7 +187,8 @@ class Tape:
         if not self._read and self.path.exists():
             with suppress(CassetteReadError):
                 _ = self.old
-        asked = {0, *(self._held[place].sample for place in self._played)}  # a run of more samples asks for the others
+        # A run of more samples asks for the others.
+        asked = {0, *(made.sample for place, made in self._held.items() if place in self._played)}
         unplayed = tuple(
             place
             for place, made in self._held.items()
