@@ -51,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SETTINGS] = options.read_settings(config)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
+    if config.stash[SETTINGS].baseline and not hasattr(config, "workerinput"):
+        from pytest_ctxeval._plugin.session import read_baseline
+
+        try:
+            read_baseline(config)
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):  # a worker of pytest-xdist sends its reports to the process that prints
         config.pluginmanager.register(Recorder(config), "ctxeval-recorder")
 

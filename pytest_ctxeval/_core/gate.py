@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from pytest_ctxeval._core.numbers import below, figure
-from pytest_ctxeval._core.text import nearest
+from pytest_ctxeval._core.numbers import above, below, figure
+from pytest_ctxeval._core.text import nearest, one_line
 from pytest_ctxeval._core.verdict import reaches
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:  # a gate in the ini file is read in every run, and numpy only where something was judged
+    from pytest_ctxeval._core.baseline import CaseChange, Comparison, SessionChange
     from pytest_ctxeval._core.summary import SessionSummary, Summary
 
 Status = Literal["passed", "failed", "not checked"]
+Kind = Literal["mean", "low", "drop", "unscored", "missing"]
 
-UNSCORED = "unscored"
-DROP = "drop"
+_COUNTS: Final[tuple[Kind, ...]] = ("unscored", "missing")
+_NEED_BASELINE: Final[tuple[Kind, ...]] = ("drop", "missing")
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One bar: for the mean of a metric (0 to 1), for its low end, or for the number of unscored cases.
+    """One bar: for the mean of a metric or its low end, for its drop below a baseline, or for a number of cases.
 
-    `metric` is None where unscored cases are counted; `session_id` is None where every session is meant. A
-    `required` gate fails where it finds nothing to check.
+    `bar` is 0 to 1, but for the kinds that count cases which are unscored or missing.
+
+    `metric` is None where every metric is meant, `session_id` where every session is. A `required` gate fails where it
+    finds nothing to check.
     """
 
     text: str
-    metric: str | None
+    kind: Kind
     bar: float
-    low: bool = False
+    metric: str | None = None
     session_id: str | None = None
     required: bool = False
 
@@ -48,10 +53,11 @@ class GateCheck:
 
 
 def parse_gate(text: str, *, metrics: Collection[str], required: bool) -> Gate:
-    """Read `METRIC:0.8`, `METRIC.low:0.6`, `METRIC@SESSION:0.9`, `METRIC.low@SESSION:0.9` or `unscored:0`.
+    """Read `METRIC:0.8`, `METRIC.low:0.6`, `drop:0.05`, `METRIC.drop:0.05`, `unscored:0` or `missing:0`.
 
-    The bar stands behind the last `:` and the session behind the first `@`, so a session id may hold both.
-    Raises `ConfigError` with the nearest known metric and an example.
+    All but the last two take a session, as `METRIC@SESSION:0.9`. The bar stands behind the last `:` and the session
+    behind the first `@`, so a session id may hold both. Raises `ConfigError` with the nearest known metric and an
+    example.
     """
     text = text.strip()
     target, colon, bar = text.rpartition(":")
@@ -62,59 +68,77 @@ def parse_gate(text: str, *, metrics: Collection[str], required: bool) -> Gate:
     name = name.strip()
     if at and not session_id.strip():
         raise ConfigError(f"{text!r} names no session behind the '@'; {example.replace(':', '@SESSION:')}")
-    if name == DROP:
-        raise ConfigError(f"{text!r} needs a baseline, and there are no baselines yet; use a bar, {example}")
-    if name == UNSCORED:
-        if at:
-            raise ConfigError(f"{text!r}: unscored cases are counted over all sessions; use unscored:{bar}")
-        return Gate(text, None, _count(text, bar), required=required)
-    metric = name.removesuffix(".low")
-    if metric not in metrics:
-        wanted = f"write METRIC:BAR, {example}; {nearest(metric, [*metrics, UNSCORED])}"
-        raise ConfigError(f"{text!r}: {metric!r} is no metric; {wanted}")
-    share = _share(text, bar, example)
-    return Gate(text, metric, share, name != metric, session_id if at else None, required)
+    session = session_id if at else None
+    for kind in _COUNTS:
+        if name == kind:
+            if at:
+                raise ConfigError(f"{text!r}: {kind} cases are counted over all sessions; use {kind}:{bar}")
+            return Gate(text, kind, _count(text, bar, kind), required=required)
+    if name == "drop":
+        return Gate(text, "drop", _share(text, bar, "for example drop:0.05"), None, session, required)
+    metric, _, ending = name.partition(".")
+    if metric not in metrics or ending not in ("", "low", "drop"):
+        wanted = f"write METRIC:BAR, {example}; {_nearest(metric, ending, metrics)}"
+        raise ConfigError(f"{text!r}: {name!r} is no metric; {wanted}")
+    kinds: dict[str, Kind] = {"": "mean", "low": "low", "drop": "drop"}
+    return Gate(text, kinds[ending], _share(text, bar, example), metric, session, required)
 
 
-def check_needs(gates: Iterable[Gate], *, intervals: bool) -> None:
-    """Raise `ConfigError` for a gate on a low end where the statistics give no interval."""
+def check_needs(gates: Iterable[Gate], *, intervals: bool, baseline: bool = True) -> None:
+    """Raise `ConfigError` for a gate on a low end where the statistics give no interval.
+
+    Likewise for a required one on what has changed, where there is no baseline.
+    """
     for gate in gates:
-        if gate.low and not intervals:
+        if gate.kind == "low" and not intervals:
             raise ConfigError(
                 f"{gate.text!r} needs an interval, and the frequentist mode gives none; "
                 f"use the bayesian mode or the gate {gate.text.replace('.low', '', 1)!r}"
             )
+        if gate.kind in _NEED_BASELINE and gate.required and not baseline:
+            raise ConfigError(f"{gate.text!r} needs a stored run to compare with; name it with --ctxeval-baseline=FILE")
 
 
-def check_gates(gates: Iterable[Gate], summary: Summary) -> tuple[GateCheck, ...]:
+def check_gates(gates: Iterable[Gate], summary: Summary, comparison: Comparison | None = None) -> tuple[GateCheck, ...]:
     """Check each gate in each session that it means, in the order of the gates.
 
     A mean over some of the cases does not stand for all: a session with unscored cases fails its gates,
-    unless a gate `unscored:N` says how many are allowed.
+    unless a gate `unscored:N` says how many are allowed. So does one that misses cases of the baseline, and
+    `missing:N` says how many may.
     """
     gates = tuple(gates)
-    unscored_allowed = any(gate.metric is None for gate in gates)
-    return tuple(check for gate in gates for check in _checks(gate, summary, unscored_allowed=unscored_allowed))
+    told = frozenset(gate.kind for gate in gates)
+    return tuple(check for gate in gates for check in _checks(gate, summary, comparison, told))
 
 
-def _checks(gate: Gate, summary: Summary, *, unscored_allowed: bool) -> Iterator[GateCheck]:
-    rows = [row for row in summary.sessions if gate.metric in (None, row.metric)]
-    rows = [row for row in rows if gate.session_id in (None, row.session_id)]
+def _checks(gate: Gate, summary: Summary, comparison: Comparison | None, told: Collection[Kind]) -> Iterator[GateCheck]:
+    if gate.kind in _NEED_BASELINE:
+        yield from _against_baseline(gate, summary, comparison, told)
+        return
+    rows = [row for row in summary.sessions if _means(gate, row)]
     if not rows:
-        yield GateCheck(gate, None, "failed" if gate.required else "not checked", _nothing_text(gate))
-    elif gate.metric is None:
+        yield _nothing(gate, _nothing_text(gate))
+    elif gate.kind == "unscored":
         unscored = sum(row.n_unscored for row in rows)
         status: Status = "passed" if unscored <= gate.bar else "failed"
         yield GateCheck(gate, None, status, f"{unscored} unscored, {gate.bar} allowed")
     else:
         for row in rows:
-            faults = "; ".join(_faults(gate, row, unscored_allowed=unscored_allowed))
+            faults = "; ".join(_faults(gate, row, unscored_allowed="unscored" in told))
             passed = f"{_label(gate)}>= {figure(gate.bar)}"
             yield GateCheck(gate, row, "failed" if faults else "passed", faults or passed)
 
 
+def _means(gate: Gate, row: SessionSummary | SessionChange) -> bool:
+    return gate.metric in (None, row.metric) and gate.session_id in (None, row.session_id)
+
+
+def _nothing(gate: Gate, text: str) -> GateCheck:
+    return GateCheck(gate, None, "failed" if gate.required else "not checked", text)
+
+
 def _faults(gate: Gate, row: SessionSummary, *, unscored_allowed: bool) -> Iterator[str]:
-    value = row.low if gate.low else row.mean
+    value = row.low if gate.kind == "low" else row.mean
     if row.mean is None:
         yield "no score"
     elif value is None:
@@ -125,13 +149,71 @@ def _faults(gate: Gate, row: SessionSummary, *, unscored_allowed: bool) -> Itera
         yield f"{row.n_unscored} of {row.n} unscored"
 
 
+def _against_baseline(
+    gate: Gate, summary: Summary, comparison: Comparison | None, told: Collection[Kind]
+) -> Iterator[GateCheck]:
+    if comparison is None:
+        yield _nothing(gate, "there is no baseline")
+        return
+    if gate.kind == "missing":
+        missing = len(comparison.having("missing"))
+        status: Status = "passed" if missing <= gate.bar else "failed"
+        yield GateCheck(gate, None, status, f"{missing} missing, {gate.bar} allowed")
+        return
+    rows = [row for row in comparison.sessions if _means(gate, row) and any(case.old for case in row.cases)]
+    if not rows:
+        yield _nothing(gate, _nothing_text(gate).replace("no case was judged", "the baseline has no case"))
+    of = {(row.session_id, row.metric, row.prompt_version): row for row in summary.sessions}
+    for row in rows:
+        faults = "; ".join(_regressions(gate, row, told))
+        session = of.get((row.session_id, row.metric, row.prompt_version))
+        text = faults or _held(gate, row)
+        if session is None:
+            text = f"{one_line(row.session_id, 40)}, {row.metric.replace('_', ' ')}: {text}"
+        yield GateCheck(gate, session, "failed" if faults else "passed", text)
+
+
+def _regressions(gate: Gate, row: SessionChange, told: Collection[Kind]) -> Iterator[str]:
+    """Why a session has regressed: by its mean, by a case that fell, or by one that is gone."""
+    fall = -(row.difference or 0.0)
+    if fall > 0 and not reaches(gate.bar, fall) and row.high is not None and row.high < 0:
+        yield f"fell by {above(fall, gate.bar)}"
+    fell = [case for case in row.cases if case.fell]
+    if fell:
+        yield f"{_named(fell)} fell below {'its' if len(fell) == 1 else 'their'} bar"
+    unscored = [case for case in row.having("regressed") if case.new is not None and case.new.score is None]
+    if unscored and "unscored" not in told:
+        yield f"{_named(unscored)} unscored, not so before"
+    missing = row.having("missing")
+    if missing and "missing" not in told:
+        yield f"{_named(missing)} missing"
+
+
+def _held(gate: Gate, row: SessionChange) -> str:
+    fall = -(row.difference or 0.0)
+    if row.difference is not None and not reaches(gate.bar, fall):
+        return f"fell by {above(fall, gate.bar)}, within the noise"
+    return f"drop <= {figure(gate.bar)}"
+
+
+def _named(cases: Sequence[CaseChange]) -> str:
+    names = ", ".join(one_line(case.result.qa_id, 40) for case in cases[:_NAMED])
+    return names + (f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else "")
+
+
 def _nothing_text(gate: Gate) -> str:
     judged = "no case was judged" if gate.metric is None else f"no case was judged for {gate.metric}"
     return judged if gate.session_id is None else f"{judged} in session {gate.session_id!r}"
 
 
 def _label(gate: Gate) -> str:
-    return "low " if gate.low else ""
+    return "low " if gate.kind == "low" else ""
+
+
+def _nearest(metric: str, ending: str, metrics: Collection[str]) -> str:
+    if metric in metrics:
+        return nearest(f"{metric}.{ending}", [f"{metric}.low", f"{metric}.drop"])
+    return nearest(metric, [*metrics, *_COUNTS, "drop"])
 
 
 def _share(text: str, bar: str, example: str) -> float:
@@ -144,8 +226,8 @@ def _share(text: str, bar: str, example: str) -> float:
     return share
 
 
-def _count(text: str, bar: str) -> int:
+def _count(text: str, bar: str, kind: str) -> int:
     bar = bar.strip()
     if not (bar.isascii() and bar.isdecimal() and len(bar) <= 9):
-        raise ConfigError(f"{text!r}: {bar!r} is not a number of cases; use an integer from 0, as unscored:0")
+        raise ConfigError(f"{text!r}: {bar!r} is not a number of cases; use an integer from 0, as {kind}:0")
     return int(bar)

@@ -16,6 +16,14 @@ def below(value: float, bar: float) -> str:
     return f"{figure(value, digits)} < {figure(bar, digits)}"
 
 
+def above(value: float, bar: float) -> str:
+    """Give "0.12 > 0.05", with as many digits as it takes to see that it is so."""
+    digits = _places(bar)
+    while float(figure(value, digits)) <= float(figure(bar, digits)):
+        digits += 1
+    return f"{figure(value, digits)} > {figure(bar, digits)}"
+
+
 def _places(number: float) -> int:
     written = f"{number:.10f}".rstrip("0")
     return max(2, len(written.partition(".")[2]))

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pytest_ctxeval._core.run import StatMode
 from pytest_ctxeval._core.weights import weighted_mean
 from pytest_ctxeval.errors import ConfigError
 
@@ -90,6 +91,11 @@ class BayesianMode:
         if self.method == "bootstrap":
             return Aggregate(mean, low, high)
         return Aggregate(mean, min(low, mean), max(high, mean))
+
+
+def statistical_mode(name: StatMode) -> FrequentistMode | BayesianMode:
+    """Give the statistics of that name."""
+    return FrequentistMode() if name == "frequentist" else BayesianMode()
 
 
 def _posterior_means(scores: Floats, shares: Floats, mode: BayesianMode) -> Iterator[Floats]:

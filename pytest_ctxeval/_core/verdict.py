@@ -60,6 +60,7 @@ class Verdict:
 
     `score` is the mean of the samples, 0 to 1; `reason` and `statements` are those of the lowest one. `tokens` is None
     where the judge does not tell. Where nothing had to be asked, `judge` is empty and `source` is "none".
+    `temperature` is that of the judge's model, None where the model does not tell.
     """
 
     metric: str
@@ -73,6 +74,7 @@ class Verdict:
     tokens: int | None = None
     statements: tuple[Statement, ...] = ()
     cassette: str | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ class CaseResult:
     """One case judged by one metric in a test run; `score` is None and `unscored` says why where it failed.
 
     `weight` is the weight as given, `min` the bar of the assertion (None where the score was only asked
-    for). `node_id` and `position` (in the collection) say which test it was.
+    for). `node_id` and `position` (in the collection) say which test it was, `line` where it stands in its file
+    (from 1, None where pytest does not know).
     """
 
     node_id: str
@@ -109,6 +112,8 @@ class CaseResult:
     tokens: int | None = None
     cassette: str | None = None
     reruns: int = 0
+    temperature: float | None = None
+    line: int | None = None
 
     @property
     def passed(self) -> bool:

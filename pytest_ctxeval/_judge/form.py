@@ -11,7 +11,7 @@ from typing import Any, Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from pytest_ctxeval._judge.model import client_of, model_name
+from pytest_ctxeval._judge.model import client_of, model_name, temperature_of
 from pytest_ctxeval._judge.reply import text_of
 from pytest_ctxeval._metrics.prompt import Prompt
 from pytest_ctxeval.errors import CtxEvalWarning, JudgeError
@@ -30,6 +30,7 @@ class JudgeModel:
         self.model = model
         self.name = model_name(model)
         self.client = client_of(model)
+        self.temperature = temperature_of(model)
         self._forms: tuple[str, ...] = _FORMS if use_structured_output else (TEXT,)
         self._untold: list[str] = []
         self._lock = threading.Lock()

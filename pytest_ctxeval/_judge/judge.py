@@ -128,7 +128,7 @@ class Judge:
         scored = [metric.score(case, replies[start : start + width]) for start in range(0, len(replies), width)]
         cost = sum(costs, Cost())
         shown = self.tape.source if self.tape else None
-        return _verdict(metric, scored, cost, source=_source(cost.calls), judge=judge.name, cassette=shown)
+        return _verdict(metric, scored, cost, source=_source(cost.calls), judge=judge, cassette=shown)
 
     @contextmanager
     def _ready(self, judge: JudgeModel) -> Iterator[None]:
@@ -147,7 +147,7 @@ def _verdict(
     cost: Cost,
     *,
     source: Source,
-    judge: str = "",
+    judge: JudgeModel | None = None,
     cassette: str | None = None,
 ) -> Verdict:
     lowest = min(scored, key=lambda each: each.score)
@@ -157,7 +157,8 @@ def _verdict(
         reason=lowest.reason,
         samples=tuple(Sample(each.score, each.reason) for each in scored),
         statements=lowest.statements,
-        judge=judge,
+        judge=judge.name if judge else "",
+        temperature=judge.temperature if judge else None,
         prompt_version=metric.version,
         source=source,
         calls=cost.calls,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from importlib import metadata
 from typing import Any, Final
@@ -57,6 +58,13 @@ def model_name(model: BaseChatModel) -> str:
         if isinstance(name, str) and name:
             return name
     return type(model).__name__
+
+
+def temperature_of(model: BaseChatModel) -> float | None:
+    """Give the temperature that the model was built with; None where it does not tell."""
+    temperature = getattr(model, "temperature", None)
+    told = isinstance(temperature, (int, float)) and not isinstance(temperature, bool) and math.isfinite(temperature)
+    return float(temperature) if told else None  # type: ignore[arg-type]
 
 
 def client_of(model: BaseChatModel) -> str:

@@ -112,6 +112,7 @@ def planned(item: pytest.Item) -> dict[str, Any] | None:
     return {
         "node_id": item.stash[NODE_ID],
         "position": item.stash[POSITION],
+        "line": line_of(item),
         "session_id": case.session_id,
         "assistant_id": case.assistant_id,
         "qa_id": case.qa_id,
@@ -122,6 +123,13 @@ def planned(item: pytest.Item) -> dict[str, Any] | None:
         "ground_truth_assistant": case.ground_truth_assistant,
         "language": case.language,
     }
+
+
+def line_of(item: pytest.Item) -> int | None:
+    """Give the line of a test in the file that its id names, from 1; None for one that is inherited from another."""
+    file, line, _ = item.location
+    same = file.replace("\\", "/") == item.stash[NODE_ID].partition("::")[0]
+    return line + 1 if same and line is not None else None
 
 
 def _is_given(item: pytest.Item) -> bool:

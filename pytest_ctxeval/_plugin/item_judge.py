@@ -249,6 +249,7 @@ class ItemJudge(Judge):
             calls=verdict.calls,
             tokens=verdict.tokens,
             cassette=verdict.cassette,
+            temperature=verdict.temperature,
         )
 
     def _unscored(
@@ -262,6 +263,7 @@ class ItemJudge(Judge):
         return {
             "node_id": self._item.stash[NODE_ID],
             "position": self._item.stash[POSITION],
+            "line": collect.line_of(self._item),
             **{name: getattr(case, name) for name in _CARRIED},
             "retrieval_context": None if case.retrieval_context is None else [*case.retrieval_context],
         }

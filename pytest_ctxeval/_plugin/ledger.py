@@ -17,6 +17,7 @@ from pytest_ctxeval._judge.cassette.tape import Use
 from pytest_ctxeval._plugin.stash import LEDGER
 
 if TYPE_CHECKING:
+    from pytest_ctxeval._core.baseline import Comparison
     from pytest_ctxeval._core.gate import GateCheck
     from pytest_ctxeval._core.summary import Summary
 
@@ -45,6 +46,9 @@ class Ledger:
         self._entries: dict[str, _Entry] = {}
         self.summary: Summary | None = None
         self.checks: tuple[GateCheck, ...] = ()
+        self.comparison: Comparison | None = None
+        self.broken_off = False
+        self.left_out: str | None = None  # why tests were left out, of those that the run was to have
         self.stopped = False
         self.partial = False  # whether some tests were left out of the run
         self.unused = Unused()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import pytest
 
+from pytest_ctxeval._core.run import StatMode
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.gate import Gate
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
-StatMode = Literal["frequentist", "bayesian"]
 UnusedMode = Literal["ignore", "warn", "fail"]
 
 METRICS: Final = ("context_awareness", "contextual_relevancy")
@@ -72,7 +72,8 @@ OPTIONS: Final = (
         "gate", "EXPR", "no gate",
         "fail the run unless the bar is reached: context_awareness:0.8 (each session's mean), "
         "context_awareness.low:0.6 (the low end of its interval), context_awareness@SESSION:0.9 (one session), "
-        "unscored:0 (at most so many)",
+        "unscored:0 (at most so many), and against a baseline drop:0.05 (no session's mean falls by more, beyond "
+        "noise, no case falls through its bar or is gone), context_awareness.drop:0.05, drop@SESSION:0.05, missing:0",
         ini="ctxeval_gates", many=True,
     ),
     _option("stat", "MODE", "bayesian", "bayesian (means with a 95% interval) or frequentist (means alone)"),
@@ -83,7 +84,11 @@ OPTIONS: Final = (
         "structured", "YES/NO", "no",
         "ask for the judge's own structured output (JSON schema, else tool calling) before plain text",
     ),
-    _option("report", "FILE", "no report", "write the run's results to a .json file", ini="ctxeval_reports", many=True),
+    _option(
+        "baseline", "FILE", "no baseline",
+        "a stored run to compare with: the .json report of an earlier one, as of the branch to merge into",
+    ),
+    _option("report", "FILE", "no report", "write the run to a .json file", ini="ctxeval_reports", many=True),
     _option(
         "unused", "WHAT", "warn",
         "what a run of all tests does about recordings that no test needs: ignore, warn (list them) or fail (list "
@@ -106,6 +111,7 @@ class Settings(NamedTuple):
     concurrency: int
     timeout_s: float
     structured: bool
+    baseline: Path | None
     reports: tuple[Path, ...]
     unused: UnusedMode
     cassettes: Path
@@ -135,12 +141,13 @@ def read_settings(config: pytest.Config) -> Settings:
     return Settings(
         record=_one(given["record"], _choice(RecordMode), default="none" if on_ci(os.environ) else "once"),
         judge=_one(given["judge"], _judge, default=None),
-        gates=_gates(given["gate"], given["stat"]),
+        gates=_gates(given["gate"], given["stat"], given["baseline"]),
         stat=_one(given["stat"], _choice(StatMode), default="bayesian"),
         samples=_one(given["samples"], _count, default=1),
         concurrency=_one(given["concurrency"], _count, default=8),
         timeout_s=_one(given["timeout"], _seconds, default=120.0),
         structured=_one(given["structured"], _yes_or_no, default=False),
+        baseline=_one(given["baseline"], lambda text: _file(config.invocation_params.dir / text), default=None),
         reports=tuple(
             config.invocation_params.dir / _read(each, given["report"], _report) for each in given["report"].values
         ),
@@ -199,7 +206,7 @@ def _read(value: str, given: _Given, parse: Callable[[str], Any]) -> Any:
         raise ConfigError(f"{given.where}: {error}") from None
 
 
-def _gates(given: _Given, stat: _Given) -> tuple[Gate, ...]:
+def _gates(given: _Given, stat: _Given, baseline: _Given) -> tuple[Gate, ...]:
     if not given.values:
         return ()
     from pytest_ctxeval._core.gate import check_needs, parse_gate
@@ -209,7 +216,7 @@ def _gates(given: _Given, stat: _Given) -> tuple[Gate, ...]:
         for value in given.values
     )
     try:
-        check_needs(gates, intervals=stat.values != ("frequentist",))
+        check_needs(gates, intervals=stat.values != ("frequentist",), baseline=bool(baseline.values))
     except ConfigError as error:
         raise ConfigError(f"{given.where}: {error}") from None
     return gates
@@ -254,6 +261,14 @@ def _judge(text: str) -> str:
 
     parse_judge(text)
     return text
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigError(
+            f"{path.name!r} is not there; --ctxeval-report=run.json writes a run that can be compared with"
+        )
+    return path
 
 
 def _report(text: str) -> Path:

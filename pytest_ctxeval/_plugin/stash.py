@@ -9,6 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pytest_ctxeval._core.summary import Summary
     from pytest_ctxeval._core.verdict import CaseResult
     from pytest_ctxeval._judge.cassette.tape import Ending, Use
     from pytest_ctxeval._plugin.assistant import AssistantCassette
@@ -22,6 +23,7 @@ RUNNING: Final[list[pytest.Item]] = []
 
 # Of a config.
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
+BASELINE: Final[pytest.StashKey[Summary]] = pytest.StashKey()  # the stored run to compare with
 LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
 BENCH: Final[pytest.StashKey[Bench]] = pytest.StashKey()  # what the tests of one process share
 JUDGED: Final[pytest.StashKey[Collection[str]]] = pytest.StashKey()  # the ids of all tests of ours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -48,18 +48,35 @@ def gone(config: pytest.Config, nodes: Iterable[str]) -> Iterable[Path]:
 def why_partial(session: pytest.Session) -> str:
     """Say why a run does not tell which recordings are needed; nothing where every test has run."""
     config = session.config
-    ledger, option = ledger_of(config), config.option
+    ledger = ledger_of(config)
     reasons = {
         config.stash.get(BROKEN, ""): True,
         "the run was broken off": bool(session.shouldstop or session.shouldfail),
-        "tests were left out": ledger.partial
-        or config.stash.get(DESELECTED, False)
-        or _selects(option)
-        or any("::" in arg for arg in config.args),
+        "tests were left out": selects_tests(config),
         "judging was stopped": ledger.stopped,
         "cassettes were not looked at": config.stash[SETTINGS].record == "off",
     }
     return next((reason for reason, holds in reasons.items() if holds and reason), "")
+
+
+def selects_tests(config: pytest.Config) -> bool:
+    """Whether tests were left out: by the command line, by a hook or by another plugin."""
+    names = ("lf", "stepwise", "ignore_glob", "pyargs")
+    told = ledger_of(config).partial or config.stash.get(DESELECTED, False)
+    return told or any(getattr(config.option, name, None) for name in names) or any("::" in arg for arg in config.args)
+
+
+def was_left_out(config: pytest.Config) -> Callable[[str], bool]:
+    """Give what says of a test that is not in this run, by its id, whether the run was not to have it."""
+    if selects_tests(config):
+        return lambda _: True
+    folders, ignored = _folders(config, config.args), _folders(config, config.getoption("ignore", None) or ())
+
+    def is_elsewhere(node: str) -> bool:
+        path = config.rootpath / node.partition("::")[0]
+        return not _is_under(path, folders) or _is_under(path, ignored)
+
+    return is_elsewhere
 
 
 def told(unused: Unused, base: Path) -> list[str]:
@@ -76,12 +93,6 @@ def told(unused: Unused, base: Path) -> list[str]:
     paths = [one_line(shown_path(path, base)) for path in [*unused.files, *unused.entries]]
     more = [f"and {len(paths) - _NAMED} more files"] if len(paths) > _NAMED + 1 else paths[_NAMED:]
     return [f"{', '.join(shown)}; 'ctxeval cassettes prune' deletes them", *paths[:_NAMED], *more]
-
-
-def _selects(option: object) -> bool:
-    """Whether the options leave out tests in a way that is not told by a hook."""
-    names = ("lf", "stepwise", "ignore_glob", "pyargs")
-    return any(getattr(option, name, None) for name in names)
 
 
 def _was_looked_for(config: pytest.Config, file: str, collected: set[str]) -> bool:

@@ -11,6 +11,7 @@ from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, spread_of
 from pytest_ctxeval._report.failure import spread_text
+from pytest_ctxeval._report.report import Report
 
 _ROWS: Final = 8  # of sessions
 _CASES: Final = 3  # of lowest, of unscored cases
@@ -24,53 +25,34 @@ class Line:
     markup: dict[str, bool] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """All that the section tells.
-
-    `level` is that of the intervals, None where there are none; `spent` is what attempts that were rerun have cost;
-    `unused` tells of recordings that nobody needs, and `unused_fails` says that they make the run red.
-    """
-
-    summary: Summary
-    checks: Sequence[GateCheck]
-    record: str
-    assistant: Calls = field(default_factory=Calls)
-    spent: Cost = field(default_factory=Cost)
-    level: float | None = 0.95
-    notes: Sequence[str] = ()
-    unused: Sequence[str] = ()
-    unused_fails: bool = False
-
-
-def lines(section: Section, *, width: int, verbosity: int) -> list[Line]:
+def lines(report: Report, *, width: int, verbosity: int) -> list[Line]:
     """Give the lines below the section's title: at most about twenty, unless `verbosity` asks for every case."""
-    found = list(_table(section))
-    results = section.summary.results
+    found = list(_table(report))
+    results = report.summary.results
     if verbosity > 0:
         found += [_case("case", result, width) for result in results]
     else:
-        found += _worst(section.summary, width) if verbosity == 0 else []
+        found += _worst(report.summary, width) if verbosity == 0 else []
         found += _unscored(results, width)
-        found += _undecided(section.summary, width, named=_named(section.summary) if verbosity == 0 else [])
+        found += _undecided(report.summary, width, named=_named(report.summary) if verbosity == 0 else [])
     found += _reruns(results)
-    found += [_lone_gate(check) for check in section.checks if check.session is None]
+    found += [_lone_gate(check) for check in report.checks if check.session is None]
     found += [
-        Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(section.summary), *section.notes]
+        Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(report.summary), *report.notes]
     ]
-    found += _unused(section)
-    found += _calls(section)
+    found += _unused(report)
+    found += _calls(report)
     return found
 
 
-def _table(section: Section) -> Iterator[Line]:
-    sessions = section.summary.sessions
+def _table(report: Report) -> Iterator[Line]:
+    sessions = report.summary.sessions
     if not sessions:
         return
-    checks = {row: [check for check in section.checks if check.session == row] for row in sessions}
+    checks = {row: [check for check in report.checks if check.session == row] for row in sessions}
     shown = _shown(sessions, checks)
-    head = ["session", "metric", "n", "mean", *([f"{section.level:.0%} interval"] if section.level else []), "gate"]
-    rows = [_cells(row, checks[row], interval=section.level is not None) for row in shown]
+    head = ["session", "metric", "n", "mean", *([f"{report.level:.0%} interval"] if report.level else []), "gate"]
+    rows = [_cells(row, checks[row], interval=report.level is not None) for row in shown]
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     for row, summary in zip([head, *rows], [None, *shown], strict=True):
         cells = [
@@ -181,25 +163,25 @@ def _weights(summary: Summary) -> Iterator[str]:
             yield f"{row.session_id}: {row.note}"
 
 
-def _unused(section: Section) -> Iterator[Line]:
-    color = "red" if section.unused_fails else "yellow"
-    for label, text in zip(["unused", *[""] * len(section.unused)], section.unused, strict=False):
+def _unused(report: Report) -> Iterator[Line]:
+    color = "red" if report.unused_fails else "yellow"
+    for label, text in zip(["unused", *[""] * len(report.unused)], report.unused, strict=False):
         yield Line(f"{label:<10}{text}", {color: True})
 
 
-def _calls(section: Section) -> Iterator[Line]:
-    results = section.summary.results
+def _calls(report: Report) -> Iterator[Line]:
+    results = report.summary.results
     judged = [result for result in results if result.score is not None]
     if results:
-        total = sum((result.calls for result in results), section.spent.calls)
+        total = sum((result.calls for result in results), report.run.spent.calls)
         asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
         names = ", ".join(asked) or ("not asked" if judged else "no verdict")
         known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
-        known += [section.spent.tokens] if section.spent != Cost() else []
+        known += [report.run.spent.tokens] if report.run.spent != Cost() else []
         tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
-        yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={section.record}")
-    if section.assistant != Calls():
-        yield Line(f"{'assistant':<10}{_counted(section.assistant)}")
+        yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={report.run.record}")
+    if report.run.assistant != Calls():
+        yield Line(f"{'assistant':<10}{_counted(report.run.assistant)}")
 
 
 def _counted(calls: Calls) -> str:

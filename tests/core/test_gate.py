@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ctxeval._core.gate import Gate, GateCheck, check_gates, check_needs, parse_gate
+from pytest_ctxeval._core.gate import Gate, GateCheck, Kind, check_gates, check_needs, parse_gate
 from pytest_ctxeval._core.statistics import BayesianMode
 from pytest_ctxeval._core.summary import SessionSummary, Summary, summarise
 from pytest_ctxeval._core.verdict import CaseResult
@@ -39,23 +39,28 @@ def checked(*texts: str, rows: tuple[SessionSummary, ...], required: bool = True
 
 
 @pytest.mark.parametrize(
-    ("text", "metric", "bar", "low", "session_id"),
+    ("text", "metric", "bar", "kind", "session_id"),
     [
-        ("context_awareness:0.8", "context_awareness", 0.8, False, None),
-        ("contextual_relevancy:1", "contextual_relevancy", 1.0, False, None),
-        ("context_awareness:0", "context_awareness", 0.0, False, None),
-        ("context_awareness.low:0.6", "context_awareness", 0.6, True, None),
-        ("context_awareness@techstore:0.9", "context_awareness", 0.9, False, "techstore"),
-        ("context_awareness.low@techstore:.9", "context_awareness", 0.9, True, "techstore"),
-        ("context_awareness@a:b@c.low:0.5:0.9", "context_awareness", 0.9, False, "a:b@c.low:0.5"),
-        ("context_awareness@tests/test_bot.py:0.9", "context_awareness", 0.9, False, "tests/test_bot.py"),
-        ("unscored:0", None, 0, False, None),
-        ("unscored:12", None, 12, False, None),
-        ("  context_awareness : 0.8 \n", "context_awareness", 0.8, False, None),
+        ("context_awareness:0.8", "context_awareness", 0.8, "mean", None),
+        ("contextual_relevancy:1", "contextual_relevancy", 1.0, "mean", None),
+        ("context_awareness:0", "context_awareness", 0.0, "mean", None),
+        ("context_awareness.low:0.6", "context_awareness", 0.6, "low", None),
+        ("context_awareness@techstore:0.9", "context_awareness", 0.9, "mean", "techstore"),
+        ("context_awareness.low@techstore:.9", "context_awareness", 0.9, "low", "techstore"),
+        ("context_awareness@a:b@c.low:0.5:0.9", "context_awareness", 0.9, "mean", "a:b@c.low:0.5"),
+        ("context_awareness@tests/test_bot.py:0.9", "context_awareness", 0.9, "mean", "tests/test_bot.py"),
+        ("unscored:0", None, 0, "unscored", None),
+        ("unscored:12", None, 12, "unscored", None),
+        ("missing:2", None, 2, "missing", None),
+        ("drop:0.05", None, 0.05, "drop", None),
+        ("drop@techstore:0.05", None, 0.05, "drop", "techstore"),
+        ("context_awareness.drop:0", "context_awareness", 0.0, "drop", None),
+        ("contextual_relevancy.drop@a:b:0.1", "contextual_relevancy", 0.1, "drop", "a:b"),
+        ("  context_awareness : 0.8 \n", "context_awareness", 0.8, "mean", None),
     ],
 )
-def test_a_gate_is_read(text: str, metric: str | None, bar: float, low: bool, session_id: str | None) -> None:
-    gate = Gate(text.strip(), metric, bar, low, session_id, required=False)
+def test_a_gate_is_read(text: str, metric: str | None, bar: float, kind: Kind, session_id: str | None) -> None:
+    gate = Gate(text.strip(), kind, bar, metric, session_id, required=False)
 
     assert parsed(text, required=False) == gate
     assert parsed(text).required
@@ -86,7 +91,8 @@ def test_any_session_can_be_named(session_id: str) -> None:
             "bleu:0.8",
             (
                 "'bleu:0.8': 'bleu' is no metric; write METRIC:BAR, "
-                "for example context_awareness:0.8; known are context_awareness, contextual_relevancy, unscored"
+                "for example context_awareness:0.8; known are context_awareness, contextual_relevancy, "
+                "unscored, missing, drop"
             ),
         ),
         (
@@ -100,7 +106,14 @@ def test_any_session_can_be_named(session_id: str) -> None:
             "context_awareness.high:0.8",
             (
                 "'context_awareness.high:0.8': 'context_awareness.high' is no metric; write METRIC:BAR, "
-                "for example context_awareness:0.8; did you mean 'context_awareness'?"
+                "for example context_awareness:0.8; known are context_awareness.low, context_awareness.drop"
+            ),
+        ),
+        (
+            "context_awareness.drp:0.8",
+            (
+                "'context_awareness.drp:0.8': 'context_awareness.drp' is no metric; write METRIC:BAR, "
+                "for example context_awareness:0.8; did you mean 'context_awareness.drop'?"
             ),
         ),
         (
@@ -138,11 +151,8 @@ def test_any_session_can_be_named(session_id: str) -> None:
             "'unscored@techstore:0': unscored cases are counted over all sessions; use unscored:0",
         ),
         (
-            "drop:0.05",
-            (
-                "'drop:0.05' needs a baseline, and there are no baselines yet; use a bar, "
-                "for example context_awareness:0.8"
-            ),
+            "drop:5",
+            "'drop:5': the bar '5' is not a number from 0 to 1; for example drop:0.05",
         ),
     ],
 )
