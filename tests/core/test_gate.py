@@ -106,7 +106,7 @@ def test_any_session_can_be_named(session_id: str) -> None:
             "context_awareness.high:0.8",
             (
                 "'context_awareness.high:0.8': 'context_awareness.high' is no metric; write METRIC:BAR, "
-                "for example context_awareness:0.8; known are context_awareness.low, context_awareness.drop"
+                "for example context_awareness:0.8; did you mean 'context_awareness.low'?"
             ),
         ),
         (
