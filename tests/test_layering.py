@@ -18,7 +18,9 @@ LIGHT = (
     "_plugin.collect",
     "_plugin.stash",
     "_judge.provider",
+    "_core.run",
     "_core.text",
+    "_core.verdict",
 )
 ALLOWED = {
     "errors": set(),
@@ -29,7 +31,7 @@ ALLOWED = {
     "_judge": {"_metrics", "_core", "errors"},
     "_plugin": {"_judge", "_metrics", "_report", "_datasets", "_core", "errors"},
     "plugin": {"_plugin", "_judge", "_core", "errors"},
-    "cli": {"_plugin"},
+    "cli": {"_plugin", "errors"},
     "retriever": {"_datasets"},
     "schemas": {"_core"},
     "statistical": {"_core"},

@@ -14,7 +14,7 @@ from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import CaseResult, reaches, spread_of
 from pytest_ctxeval._core.weights import resolve_weights, weighted_mean
 
-Change = Literal["regressed", "improved", "within noise", "same", "new", "missing", "left out", "unscored"]
+Change = Literal["regressed", "missing", "improved", "within noise", "same", "new", "unscored", "left out"]
 
 _SAME: Final = 1e-9
 _NAMED: Final = 3

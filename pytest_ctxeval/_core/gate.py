@@ -84,10 +84,12 @@ def parse_gate(text: str, *, metrics: Collection[str], required: bool) -> Gate:
     return Gate(text, kinds[ending], _share(text, bar, example), metric, session, required)
 
 
-def check_needs(gates: Iterable[Gate], *, intervals: bool, baseline: bool = True) -> None:
+def check_needs(
+    gates: Iterable[Gate], *, intervals: bool, baseline: bool = True, option: str = "--ctxeval-baseline"
+) -> None:
     """Raise `ConfigError` for a gate on a low end where the statistics give no interval.
 
-    Likewise for a required one on what has changed, where there is no baseline.
+    Likewise for a required one on what has changed, where there is no baseline; `option` is what takes it.
     """
     for gate in gates:
         if gate.kind == "low" and not intervals:
@@ -96,7 +98,7 @@ def check_needs(gates: Iterable[Gate], *, intervals: bool, baseline: bool = True
                 f"use the bayesian mode or the gate {gate.text.replace('.low', '', 1)!r}"
             )
         if gate.kind in _NEED_BASELINE and gate.required and not baseline:
-            raise ConfigError(f"{gate.text!r} needs a stored run to compare with; name it with --ctxeval-baseline=FILE")
+            raise ConfigError(f"{gate.text!r} needs a stored run to compare with; name it with {option}=FILE")
 
 
 def check_gates(gates: Iterable[Gate], summary: Summary, comparison: Comparison | None = None) -> tuple[GateCheck, ...]:

@@ -149,7 +149,7 @@ def read_settings(config: pytest.Config) -> Settings:
         structured=_one(given["structured"], _yes_or_no, default=False),
         baseline=_one(given["baseline"], lambda text: _file(config.invocation_params.dir / text), default=None),
         reports=tuple(
-            config.invocation_params.dir / _read(each, given["report"], _report) for each in given["report"].values
+            config.invocation_params.dir / _read(each, given["report"], report_path) for each in given["report"].values
         ),
         unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
@@ -271,7 +271,8 @@ def _file(path: Path) -> Path:
     return path
 
 
-def _report(text: str) -> Path:
+def report_path(text: str) -> Path:
+    """Take the name of a report's file. Raises `ConfigError` for a kind that there is not."""
     if Path(text).suffix != ".json":
         raise ConfigError(f"{text!r} is no kind of report; use a name that ends in .json")
     return Path(text)

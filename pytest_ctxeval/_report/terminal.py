@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, get_args
 
+from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange
 from pytest_ctxeval._core.gate import GateCheck
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import one_line
@@ -27,12 +28,12 @@ class Line:
 
 def lines(report: Report, *, width: int, verbosity: int) -> list[Line]:
     """Give the lines below the section's title: at most about twenty, unless `verbosity` asks for every case."""
-    found = list(_table(report))
+    found = [*_differs(report), *_table(report), *_changes(report, width, verbosity)]
     results = report.summary.results
     if verbosity > 0:
         found += [_case("case", result, width) for result in results]
     else:
-        found += _worst(report.summary, width) if verbosity == 0 else []
+        found += _worst(report, width) if verbosity == 0 else []
         found += _unscored(results, width)
         found += _undecided(report.summary, width, named=_named(report.summary) if verbosity == 0 else [])
     found += _reruns(results)
@@ -51,8 +52,17 @@ def _table(report: Report) -> Iterator[Line]:
         return
     checks = {row: [check for check in report.checks if check.session == row] for row in sessions}
     shown = _shown(sessions, checks)
-    head = ["session", "metric", "n", "mean", *([f"{report.level:.0%} interval"] if report.level else []), "gate"]
-    rows = [_cells(row, checks[row], interval=report.level is not None) for row in shown]
+    changes = {_key(each): each for each in report.comparison.sessions} if report.comparison else {}
+    interval = [f"{report.level:.0%} interval"] if report.level else []
+    head = ["session", "metric", "n", "mean", *interval, *(["change"] if report.comparison else []), "gate"]
+    rows = [
+        [
+            *_cells(row, interval=report.level is not None),
+            *([change_text(changes[_key(row)])] if report.comparison else []),
+            ", ".join(_gate(check) for check in checks[row]),
+        ]
+        for row in shown
+    ]
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     for row, summary in zip([head, *rows], [None, *shown], strict=True):
         cells = [
@@ -80,19 +90,57 @@ def _shown(sessions: Sequence[SessionSummary], checks: dict[SessionSummary, list
     return sorted(sessions, key=urgency)[: _ROWS - 1]
 
 
-def _cells(row: SessionSummary, checks: Sequence[GateCheck], *, interval: bool) -> list[str]:
+def _key(row: SessionSummary | SessionChange) -> tuple[str, str, str | None]:
+    return row.session_id, row.metric, row.prompt_version
+
+
+def _cells(row: SessionSummary, *, interval: bool) -> list[str]:
     n = str(row.n) if not row.n_unscored else f"{row.n - row.n_unscored}/{row.n}"
     mean = "no score" if row.mean is None else f"{row.mean:.2f}"
     between = "" if row.low is None or row.high is None else f"{row.low:.2f} ... {row.high:.2f}"
-    gates = ", ".join(_gate(check) for check in checks)
-    return [
-        one_line(row.session_id, 40),
-        row.measure,
-        n,
-        mean,
-        *([between] if interval else []),
-        gates,
-    ]
+    return [one_line(row.session_id, 40), row.measure, n, mean, *([between] if interval else [])]
+
+
+def change_text(row: SessionChange) -> str:
+    """Say how far a session's mean has moved against the baseline, with the interval of the paired differences."""
+    if row.difference is None or row.low is None or row.high is None:
+        return "new" if not any(case.old for case in row.cases) else "no pair"
+    if row.n_pairs == len(row.having("same")):
+        return "same"
+    return f"{row.difference:+.2f}  {row.low:+.2f} ... {row.high:+.2f}"
+
+
+def _differs(report: Report) -> Iterator[Line]:
+    """What makes the baseline hard to compare: before any number."""
+    told = report.comparison.differs if report.comparison else ()
+    for label, text in zip(["baseline", *[""] * len(told)], told, strict=False):
+        yield Line(f"{label:<10}{text}", {"yellow": True})
+
+
+def _changes(report: Report, width: int, verbosity: int) -> Iterator[Line]:
+    """How many cases have changed, and which of them for the worse."""
+    if report.comparison is None:
+        return
+    regressed, missing = report.comparison.having("regressed"), report.comparison.having("missing")
+    color = {"red": True} if regressed or missing else {}
+    yield Line(f"{'baseline':<10}{one_line(report.baseline, 60)}: {changes_text(report.comparison)}", color)
+    named = len(regressed) if verbosity > 0 else _CASES if verbosity == 0 else 0
+    for change in regressed[:named]:
+        start = f"{'regressed':<10}{change.text}  {one_line(change.result.node_id)}"
+        told = one_line(change.result.unscored or change.result.reason, max(width - len(start) - 3, 30))
+        yield Line(f"{start}  {told}".rstrip(), {"red": True})
+    if len(regressed) > named > 0:
+        yield Line(f"{'':<10}and {len(regressed) - named} more regressed", {"red": True})
+    if missing and verbosity >= 0:
+        names = ", ".join(one_line(f"{each.result.session_id}-{each.result.qa_id}", 60) for each in missing[:_CASES])
+        more = f" and {len(missing) - _CASES} more" if len(missing) > _CASES else ""
+        yield Line(f"{'missing':<10}{names}{more}", {"red": True})
+
+
+def changes_text(comparison: Comparison) -> str:
+    """Say how many cases have changed, and how: the worst first."""
+    counts = [(len(comparison.having(change)), change) for change in get_args(Change)]
+    return ", ".join(f"{n} {change}" for n, change in counts if n) or "no case"
 
 
 def _gate(check: GateCheck) -> str:
@@ -106,12 +154,16 @@ def _lone_gate(check: GateCheck) -> Line:
     )
 
 
-def _worst(summary: Summary, width: int) -> Iterator[Line]:
-    """The lowest of those below their bar, or else the lowest of all."""
+def _worst(report: Report, width: int) -> Iterator[Line]:
+    """The lowest of those below their bar, or else the lowest of all; but for those that are told to have regressed."""
+    summary = report.summary
     below = [result for result in lowest(summary, len(summary.results)) if not result.passed]
-    yield from (_case("lowest", result, width) for result in _named(summary))
-    if len(below) > _CASES:
-        yield Line(f"{'':<10}and {len(below) - _CASES} more below their bar")
+    told = report.comparison.having("regressed")[:_CASES] if report.comparison else ()
+    left = [result for result in _named(summary) if not any(change.new == result for change in told)]
+    yield from (_case("lowest", result, width) for result in left)
+    more = len(below) - len(told) - len(left)
+    if below and more > 0:
+        yield Line(f"{'':<10}and {more} more below their bar")
 
 
 def _named(summary: Summary) -> list[CaseResult]:

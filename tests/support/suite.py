@@ -85,6 +85,12 @@ class Suite:
         command = [sys.executable, "-m", "pytest_ctxeval.cli", *arguments, *loaded, "-p", "no:cacheprovider"]
         return subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
 
+    def ctxeval_runs(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `ctxeval` on stored runs: no pytest in it."""
+        self.monkeypatch.setenv("COLUMNS", "120")
+        command = [sys.executable, "-m", "pytest_ctxeval.cli", *arguments]
+        return subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+
     def _prepared(self, arguments: tuple[str, ...], record: str, columns: int) -> list[str]:
         """Load the plugins that a run needs and no other that happens to be installed."""
         self.monkeypatch.setenv("COLUMNS", str(columns))

@@ -1,0 +1,68 @@
+"""From the shards of a run to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pytest_ctxeval._core.run import Run
+from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost
+from pytest_ctxeval.errors import ConfigError
+
+_NAMED: Final = 5
+
+
+def combine(shards: Mapping[str, Run]) -> Run:
+    """Join runs, each under the name of its file, into the one that they are parts of.
+
+    The result is the same in whatever order they come. Raises `ConfigError` where a case stands in two of them (it
+    names the cases), or where they were summed up by different statistics. Together they leave nothing out.
+    """
+    _check_apart(shards)
+    stats = {run.stat: name for name, run in reversed([*shards.items()])}
+    if len(stats) > 1:
+        told = ", ".join(f"{name} is {stat}" for stat, name in sorted(stats.items()))
+        raise ConfigError(
+            f"the shards were summed up by different statistics: {told}; run them with one --ctxeval-stat"
+        )
+    return Run(
+        results=tuple(_placed(shards.values())),
+        record=", ".join(sorted({run.record for run in shards.values()})),
+        stat=next(iter(stats)),
+        assistant=sum((run.assistant for run in shards.values()), Calls()),
+        spent=sum((run.spent for run in shards.values()), Cost()),
+        broken_off=any(run.broken_off for run in shards.values()),
+    )
+
+
+def _check_apart(shards: Mapping[str, Run]) -> None:
+    first: dict[tuple[Any, ...], str] = {}
+    twice: list[str] = []
+    for name, run in shards.items():
+        for case in {
+            (each.node_id, each.session_id, each.qa_id, each.metric, each.prompt_version) for each in run.results
+        }:
+            other = first.setdefault(case, name)
+            if other != name:
+                twice.append(f"{one_line(case[0], 200)} in {one_line(other, 80)} and {one_line(name, 80)}")
+    if twice:
+        twice.sort()
+        shown = [*twice[:_NAMED], *([f"and {len(twice) - _NAMED} more"] if len(twice) > _NAMED else [])]
+        raise ConfigError("\n    ".join(["the same case stands in two shards:", *shown]))
+
+
+def _placed(runs: Iterable[Run]) -> list[CaseResult]:
+    """Give all results with their places in the whole.
+
+    Shards that each collected everything know them. Shards of different files count each from 0: then their tests stand
+    by file, and in it as they were collected.
+    """
+    found = [result for run in runs for result in run.results]
+    tests = {(result.position, result.node_id) for result in found}
+    if len({position for position, _ in tests}) == len(tests):
+        return found
+    order = sorted(tests, key=lambda test: (test[1].partition("::")[0], *test))
+    place = {test: at for at, test in enumerate(order)}
+    return [replace(result, position=place[result.position, result.node_id]) for result in found]
