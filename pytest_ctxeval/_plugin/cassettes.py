@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def tape_of(item: pytest.Item, settings: Settings, neighbours: Neighbours) -> Ta
     return Tape(path, node=node, mode=settings.record, shown=shown, neighbours=neighbours)
 
 
+@lru_cache(maxsize=1024)  # asked for when a test begins and when it ends
 def cassette_path(node_id: str) -> Path:
     """Give each test a file of its own: readable, the same on every system, distinct whatever stands in the id."""
     file, _, test = node_id.partition("::")

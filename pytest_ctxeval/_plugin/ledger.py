@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Sample, Statement, cost_of
-from pytest_ctxeval._judge.cassette.secrets import redact, redacted
+from pytest_ctxeval._judge.cassette.secrets import may_hold_secrets, redact, redacted
 from pytest_ctxeval._judge.cassette.shelf import Unused
 from pytest_ctxeval._judge.cassette.tape import Use
 from pytest_ctxeval._plugin.stash import LEDGER
@@ -168,13 +168,19 @@ def to_text(
     `partial` says that tests were left out of the run, `use` what the test made of its cassettes.
     """
     sent: dict[str, Any] = {
-        "results": [_shown(asdict(result)) for result in results],
+        "results": [asdict(result) for result in results],
         "assistant": asdict(assistant),
         "stopped": stopped,
         "partial": partial,
     }
     if use is not None:
         sent["use"] = use
+    if planned is not None:
+        sent["planned"] = planned
+    text = json.dumps(sent)
+    if not may_hold_secrets(text):
+        return text
+    sent["results"] = [_shown(each) for each in sent["results"]]
     if planned is not None:
         sent["planned"] = _shown(planned)
     return json.dumps(sent)

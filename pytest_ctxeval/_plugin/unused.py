@@ -39,8 +39,8 @@ def gone(config: pytest.Config, nodes: Iterable[str]) -> Iterable[Path]:
     root = config.stash[SETTINGS].cassettes
     needed = {root / cassette_path(node) for node in nodes}
     files = {node.partition("::")[0] for node in config.stash.get(TESTS, ())}
-    for path in all_cassettes(root):
-        node = None if path in needed else node_of(path)
+    for path in all_cassettes(root, but=needed):
+        node = node_of(path)
         if node is not None and _was_looked_for(config, node.partition("::")[0], files):
             yield path
 

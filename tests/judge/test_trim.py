@@ -9,11 +9,11 @@ from typing import Any
 import brotli
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ctxeval._judge.cassette.key import canonical, request_key, without_secrets
-from pytest_ctxeval._judge.cassette.secrets import find_secret, redact
+from pytest_ctxeval._judge.cassette.secrets import _SHAPES, find_secret, may_hold_secrets, redact
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
 
 URI = "https://api.example.com/v1/chat/completions"
@@ -314,3 +314,15 @@ def test_markdown_is_not_taken_for_a_hidden_key(text: str) -> None:
 @pytest.mark.parametrize("name", ["accessToken", "clientSecret", "subscriptionKey", "authToken"])
 def test_a_secret_parameter_is_known_in_camel_case(name: str) -> None:
     assert without_secrets(f"https://a/b?{name}=abc&x=1") == "https://a/b?x=1"
+
+
+@settings(deadline=None, derandomize=True, database=None)
+@given(st.from_regex(_SHAPES, fullmatch=True))
+def test_what_is_shaped_like_a_key_is_looked_for_in_the_json_that_holds_it(shape: str) -> None:
+    assert may_hold_secrets(json.dumps({"reason": f"first line\n{shape}\tand more"}))
+
+
+def test_what_is_looked_for_in_json_is_every_form_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", 'gr\u00fcn "und" gut')
+    assert may_hold_secrets(json.dumps({"reason": 'it is gr\u00fcn "und" gut'}))
+    assert not may_hold_secrets(json.dumps({"reason": "it is another"}))

@@ -92,10 +92,14 @@ def cassettes_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.yaml")) if folder.is_dir() else []
 
 
-def all_cassettes(root: Path) -> Iterator[Path]:
-    """Give the files of a folder and of those in it that are cassettes of ours, or are named as ours are."""
+def all_cassettes(root: Path, *, but: Collection[Path] = ()) -> Iterator[Path]:
+    """Give the files of a folder and of those in it that are cassettes of ours, or are named as ours are.
+
+    Those in `but` are neither given nor opened.
+    """
     for folder in _folders(root):
-        yield from (path for path in cassettes_in(folder) if node_of(path) is not None or _may_be_ours(path))
+        files = (path for path in cassettes_in(folder) if path not in but)
+        yield from (path for path in files if node_of(path) is not None or _may_be_ours(path))
 
 
 def _may_be_ours(path: Path) -> bool:
