@@ -20,6 +20,7 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 UnusedMode = Literal["ignore", "warn", "fail"]
 
 METRICS: Final = ("context_awareness", "contextual_relevancy")
+REPORTS: Final = (".json", ".md")  # the kinds of reports
 
 _DAY_S: Final = 86_400
 _DIGITS: Final = 9
@@ -88,7 +89,7 @@ OPTIONS: Final = (
         "baseline", "FILE", "no baseline",
         "a stored run to compare with: the .json report of an earlier one, as of the branch to merge into",
     ),
-    _option("report", "FILE", "no report", "write the run to a .json file", ini="ctxeval_reports", many=True),
+    _option("report", "FILE", "no report", "write the run to a .json or .md file", ini="ctxeval_reports", many=True),
     _option(
         "unused", "WHAT", "warn",
         "what a run of all tests does about recordings that no test needs: ignore, warn (list them) or fail (list "
@@ -273,6 +274,7 @@ def _file(path: Path) -> Path:
 
 def report_path(text: str) -> Path:
     """Take the name of a report's file. Raises `ConfigError` for a kind that there is not."""
-    if Path(text).suffix != ".json":
-        raise ConfigError(f"{text!r} is no kind of report; use a name that ends in .json")
+    if Path(text).suffix not in REPORTS:
+        kinds = f"{', '.join(REPORTS[:-1])} or {REPORTS[-1]}"
+        raise ConfigError(f"{text!r} is no kind of report; use a name that ends in {kinds}")
     return Path(text)
