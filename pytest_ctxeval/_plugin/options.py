@@ -91,6 +91,10 @@ OPTIONS: Final = (
     ),
     _option("report", "FILE", "no report", "write the run to a .json or .md file", ini="ctxeval_reports", many=True),
     _option(
+        "github", "YES/NO", "no",
+        "on GitHub Actions, add the run to the step's summary, and annotate the tests that failed or got worse",
+    ),
+    _option(
         "unused", "WHAT", "warn",
         "what a run of all tests does about recordings that no test needs: ignore, warn (list them) or fail (list "
         "them, and the run is red)",
@@ -114,6 +118,7 @@ class Settings(NamedTuple):
     structured: bool
     baseline: Path | None
     reports: tuple[Path, ...]
+    github: bool
     unused: UnusedMode
     cassettes: Path
 
@@ -152,6 +157,7 @@ def read_settings(config: pytest.Config) -> Settings:
         reports=tuple(
             config.invocation_params.dir / _read(each, given["report"], report_path) for each in given["report"].values
         ),
+        github=_one(given["github"], _yes_or_no, default=False) and _is_set(os.environ, "GITHUB_ACTIONS"),
         unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
     )
@@ -159,7 +165,11 @@ def read_settings(config: pytest.Config) -> Settings:
 
 def on_ci(environment: Mapping[str, str]) -> bool:
     """Whether this looks like a continuous integration machine."""
-    return any(environment.get(name, "").strip().lower() not in ("", "0", "false", "no") for name in _CI)
+    return any(_is_set(environment, name) for name in _CI)
+
+
+def _is_set(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "").strip().lower() not in ("", "0", "false", "no")
 
 
 class _Given(NamedTuple):
