@@ -61,11 +61,16 @@ def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
     another prompt or setting judged is another measure, with a row of its own. A score that is no number from 0 to 1
     makes its case unscored. Raises `ConfigError` where a custom mode gives something else than (mean, low, high).
     """
-    ordered = sorted(map(_checked, results), key=_place)
+    ordered = in_order(results)
     rows: dict[tuple[str, str, str | None], list[CaseResult]] = {}
     for result in ordered:
         rows.setdefault((result.session_id, result.metric, result.prompt_version), []).append(result)
     return Summary(tuple(_session(cases, mode) for cases in rows.values()), tuple(ordered))
+
+
+def in_order(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Sort results as a run's are, those whose score is no number from 0 to 1 made unscored."""
+    return sorted(map(_checked, results), key=_place)
 
 
 def check_mode(mode: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ class _Entry:
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
     reruns: int = 0
+    again: bool = False  # whether the attempt does not count, since there will be another
     skipped: bool = False
     passed: bool = False
     use: Use = field(default_factory=Use)
@@ -64,6 +65,7 @@ class Ledger:
             return
         if str(report.outcome) == "rerun":  # of pytest-rerunfailures
             entry.reruns += 1
+            entry.again = True
         if report.failed or _is_let_off(report):
             entry.failed = "worker crashed" if is_crash(report) else _first_line(report)
         entry.passed = entry.passed or (report.when == "call" and report.passed)
@@ -75,7 +77,7 @@ class Ledger:
         sent = json.loads(text)
         if "planned" in sent:
             entry.planned, entry.failed, entry.use = sent["planned"], None, Use()
-            entry.passed = entry.skipped = False
+            entry.passed = entry.skipped = entry.again = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
@@ -88,6 +90,13 @@ class Ledger:
     def results(self) -> list[CaseResult]:
         """Every case of the run, those included that were to be judged and were not."""
         return [result for node, entry in self._entries.items() for result in self._of(node, entry)]
+
+    def judged(self, node: str) -> tuple[Sequence[CaseResult], str | None]:
+        """Give what a test has judged in an attempt that counts, and why it judged nothing, where it broke before."""
+        entry = self._entries.get(node)
+        if entry is None or entry.again:
+            return (), None
+        return entry.results, None if entry.results else entry.failed
 
     @property
     def assistant(self) -> Calls:

@@ -20,6 +20,7 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 UnusedMode = Literal["ignore", "warn", "fail"]
 
 METRICS: Final = ("context_awareness", "contextual_relevancy")
+REPORTS: Final = (".json", ".md")  # the kinds of reports
 
 _DAY_S: Final = 86_400
 _DIGITS: Final = 9
@@ -88,7 +89,11 @@ OPTIONS: Final = (
         "baseline", "FILE", "no baseline",
         "a stored run to compare with: the .json report of an earlier one, as of the branch to merge into",
     ),
-    _option("report", "FILE", "no report", "write the run to a .json file", ini="ctxeval_reports", many=True),
+    _option("report", "FILE", "no report", "write the run to a .json or .md file", ini="ctxeval_reports", many=True),
+    _option(
+        "github", "YES/NO", "no",
+        "on GitHub Actions, add the run to the step's summary, and annotate the tests that failed or got worse",
+    ),
     _option(
         "unused", "WHAT", "warn",
         "what a run of all tests does about recordings that no test needs: ignore, warn (list them) or fail (list "
@@ -113,6 +118,7 @@ class Settings(NamedTuple):
     structured: bool
     baseline: Path | None
     reports: tuple[Path, ...]
+    github: bool
     unused: UnusedMode
     cassettes: Path
 
@@ -151,6 +157,7 @@ def read_settings(config: pytest.Config) -> Settings:
         reports=tuple(
             config.invocation_params.dir / _read(each, given["report"], report_path) for each in given["report"].values
         ),
+        github=_one(given["github"], _yes_or_no, default=False) and _is_set(os.environ, "GITHUB_ACTIONS"),
         unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
     )
@@ -158,7 +165,11 @@ def read_settings(config: pytest.Config) -> Settings:
 
 def on_ci(environment: Mapping[str, str]) -> bool:
     """Whether this looks like a continuous integration machine."""
-    return any(environment.get(name, "").strip().lower() not in ("", "0", "false", "no") for name in _CI)
+    return any(_is_set(environment, name) for name in _CI)
+
+
+def _is_set(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "").strip().lower() not in ("", "0", "false", "no")
 
 
 class _Given(NamedTuple):
@@ -273,6 +284,7 @@ def _file(path: Path) -> Path:
 
 def report_path(text: str) -> Path:
     """Take the name of a report's file. Raises `ConfigError` for a kind that there is not."""
-    if Path(text).suffix != ".json":
-        raise ConfigError(f"{text!r} is no kind of report; use a name that ends in .json")
+    if Path(text).suffix not in REPORTS:
+        kinds = f"{', '.join(REPORTS[:-1])} or {REPORTS[-1]}"
+        raise ConfigError(f"{text!r} is no kind of report; use a name that ends in {kinds}")
     return Path(text)

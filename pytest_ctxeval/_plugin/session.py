@@ -10,6 +10,7 @@ from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import Summary, summarise
 from pytest_ctxeval._plugin.files import read_run, write_report
+from pytest_ctxeval._plugin.github import append_summary, workflow_commands
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.stash import BASELINE, SETTINGS
 from pytest_ctxeval._plugin.unused import find_unused, selects_tests, told, was_left_out
@@ -45,6 +46,11 @@ def write_reports(config: pytest.Config) -> None:
             write_report(path, report_of(config))
         except OSError as error:
             ledger_of(config).notes.append(f"the report {path.name} could not be written: {error.strerror}")
+    if config.stash[SETTINGS].github:
+        try:
+            append_summary(report_of(config))
+        except OSError as error:
+            ledger_of(config).notes.append(f"the step summary could not be written: {error.strerror}")
 
 
 def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[Line]:
@@ -52,7 +58,8 @@ def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[
     report = report_of(config)
     if not report.run.results and not config.stash[SETTINGS].gates:
         return []
-    return lines(report, width=width, verbosity=verbosity)
+    commands = workflow_commands(report, config.rootpath) if config.stash[SETTINGS].github else []
+    return [*lines(report, width=width, verbosity=verbosity), *map(Line, commands)]
 
 
 def report_of(config: pytest.Config) -> Report:

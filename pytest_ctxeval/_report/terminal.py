@@ -10,7 +10,8 @@ from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange
 from pytest_ctxeval._core.gate import GateCheck
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import one_line
-from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, spread_of
+from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
+from pytest_ctxeval._report.costs import calls_text, judging_text
 from pytest_ctxeval._report.failure import spread_text
 from pytest_ctxeval._report.report import Report
 
@@ -222,19 +223,7 @@ def _unused(report: Report) -> Iterator[Line]:
 
 
 def _calls(report: Report) -> Iterator[Line]:
-    results = report.summary.results
-    judged = [result for result in results if result.score is not None]
-    if results:
-        total = sum((result.calls for result in results), report.run.spent.calls)
-        asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
-        names = ", ".join(asked) or ("not asked" if judged else "no verdict")
-        known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
-        known += [report.run.spent.tokens] if report.run.spent != Cost() else []
-        tokens = "tokens unknown" if None in known or not known else f"{sum(filter(None, known)):,} tokens"
-        yield Line(f"{'judge':<10}{names}: {_counted(total)}, {tokens}, record={report.run.record}")
+    if report.summary.results:
+        yield Line(f"{'judge':<10}{judging_text(report)}")
     if report.run.assistant != Calls():
-        yield Line(f"{'assistant':<10}{_counted(report.run.assistant)}")
-
-
-def _counted(calls: Calls) -> str:
-    return f"{calls.replayed} replayed, {calls.recorded} recorded, {calls.live} live"
+        yield Line(f"{'assistant':<10}{calls_text(report.run.assistant)}")

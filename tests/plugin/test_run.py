@@ -290,3 +290,12 @@ def test_frequentist_statistics_give_means_alone(suite: Suite) -> None:
         "session  metric             n  mean  gate",
         "shop     context awareness  2  0.80",
     ]
+
+
+def test_a_run_is_written_as_markdown(suite: Suite) -> None:
+    suite.cases("SCORE=0.9", "SCORE=0.1\nREASON=@someone says | <script>")
+    result = suite.run("--ctxeval-report=deep/run.md", "-n", "2", "--ctxeval-gate=context_awareness:0.8")
+    told = (suite.path / "deep" / "run.md").read_text(encoding="utf-8")
+    assert told.startswith("### Context evaluation failed: 1 of 2 cases below its bar, 1 gate failed\n")
+    assert "- reason: `@someone says `&#124;` <script>`\n" in told
+    assert result.ret == 1

@@ -1,0 +1,53 @@
+"""Reports made by hand, of the cases that a test names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_ctxeval._core.baseline import compare
+from pytest_ctxeval._core.gate import check_gates, parse_gate
+from pytest_ctxeval._core.run import Run
+from pytest_ctxeval._core.statistics import BayesianMode
+from pytest_ctxeval._core.summary import summarise
+from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample
+from pytest_ctxeval._report.report import Report
+
+METRICS = ("context_awareness", "contextual_relevancy")
+
+
+def case(qa_id: str, score: float | None, **fields: Any) -> CaseResult:
+    """A case of the session `shop`, judged against a bar of 0.8; `fields` as in `CaseResult`."""
+    given = {
+        "node_id": f"test_shop.py::test_answers[shop-{qa_id}]",
+        "position": 0,
+        "session_id": "shop",
+        "assistant_id": "bot",
+        "metric": "context_awareness",
+        "reason": "because" if score is not None else "",
+        "unscored": None if score is not None else "the judge could not be reached",
+        "min": 0.8,
+        "query": "When?",
+        "assistant": "9 to 5.",
+        "context": "Open 9 to 5.",
+        "samples": (Sample(score, "because"),) if score is not None else (),
+        "judge": "gpt-4o-mini" if score is not None else None,
+        "prompt_version": "1",
+        "calls": Calls(replayed=1),
+        "tokens": 70,
+        "line": 7,
+    }
+    return CaseResult(qa_id=qa_id, score=score, **{**given, **fields})
+
+
+def report(
+    *cases: CaseResult, gates: Sequence[str] = (), old: Sequence[CaseResult] | None = None, **fields: Any
+) -> Report:
+    """A report of these cases, compared with the old ones where there are any; `fields` as in `Report` and `Run`."""
+    mode = BayesianMode()
+    summary = summarise(cases, mode)
+    comparison = None if old is None else compare(summarise(old, mode), summary)
+    checks = check_gates([parse_gate(gate, metrics=METRICS, required=True) for gate in gates], summary, comparison)
+    of_run = {name: fields.pop(name) for name in list(fields) if name in Run.__dataclass_fields__}
+    given = {"baseline": "main.json" if old is not None else "", "comparison": comparison, **fields}
+    return Report(run=Run(results=summary.results, **of_run), summary=summary, checks=checks, **given)
