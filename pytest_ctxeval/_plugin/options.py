@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
@@ -20,7 +21,7 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
 UnusedMode = Literal["ignore", "warn", "fail"]
 
 METRICS: Final = ("context_awareness", "contextual_relevancy")
-REPORTS: Final = (".json", ".md")  # the kinds of reports
+REPORTS: Final = (".json", ".md", ".html")
 
 _DAY_S: Final = 86_400
 _DIGITS: Final = 9
@@ -287,4 +288,6 @@ def report_path(text: str) -> Path:
     if Path(text).suffix not in REPORTS:
         kinds = f"{', '.join(REPORTS[:-1])} or {REPORTS[-1]}"
         raise ConfigError(f"{text!r} is no kind of report; use a name that ends in {kinds}")
+    if Path(text).suffix == ".html" and find_spec("jinja2") is None:
+        raise ConfigError(f"{text!r} needs jinja2, which is not installed; pip install 'pytest-ctxeval[html]'")
     return Path(text)
