@@ -191,6 +191,22 @@ def test_no_key_stands_in_the_file(suite: Suite, monkeypatch: pytest.MonkeyPatch
     assert not [value for value in properties if "planted-token" in value]
 
 
+def test_a_score_that_was_only_asked_for_has_no_bar(suite: Suite) -> None:
+    suite.module(
+        """
+        import pytest
+
+        @pytest.mark.ctxeval(session_id="shop", context="Open 9 to 5.", query="When?")
+        def test_it(context_case, judge):
+            judge.assess("context_awareness", context_case(assistant="SCORE=0.123456"))
+        """
+    )
+    suite.in_process("--junitxml=run.xml")
+    ((_, properties),) = properties_in(suite)
+    assert properties["ctxeval.context_awareness.score"] == "0.123456"
+    assert "ctxeval.context_awareness.min" not in properties
+
+
 def test_without_the_file_no_report_has_properties(suite: Suite) -> None:
     conftest = (suite.path / "conftest.py").read_text(encoding="utf-8")
     hook = "\ndef pytest_runtest_logreport(report):\n    assert not report.user_properties\n"
