@@ -74,7 +74,7 @@ def everything() -> Any:
 def test_the_page_tells_all_of_a_run() -> None:
     page = Page(html_report(everything()))
     for told in (
-        "Failed: 4 of 4 gate checks",
+        "Failed: 3 of 3 gate checks",
         "judge claude -> gpt (1 of 3 cases)",
         "5 verdicts, 3 below their bar, 1 unscored",
         "against main.json: 1 regressed, 1 missing",
@@ -88,7 +88,7 @@ def test_the_page_tells_all_of_a_run() -> None:
         assert told in page.seen, told
     assert page.seen.index("judge claude -> gpt") < page.seen.index("5 verdicts")
     cases = {each["qa_id"]: each for each in page.data["cases"]}
-    assert list(cases) == ["q1", "q2", "q3", "q4", "q5", "gone"]
+    assert list(cases) == ["q1", "q2", "q3", "q4", "gone", "q5"]
     assert cases["q1"]["status"] == "below bar"
     assert cases["q1"]["change"] == "regressed"
     assert cases["q1"]["old"]["score"] == 0.9
@@ -115,7 +115,7 @@ def test_the_same_run_gives_the_same_page_and_no_page_loads_anything() -> None:
 @pytest.mark.parametrize("told", HOSTILE)
 def test_hostile_text_stays_in_its_place(told: str) -> None:
     plain = Page(html_report(report(result("q", 0.1), old=[result("q", 0.9)], notes=["x"])))
-    fields = dict.fromkeys(
+    fields: dict[str, Any] = dict.fromkeys(
         ("reason", "query", "assistant", "context", "judge", "cassette", "session_id", "node_id"), told
     )
     case = result(told, 0.1, **fields)

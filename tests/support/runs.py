@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_ctxeval._core.baseline import compare
@@ -16,7 +17,7 @@ from pytest_ctxeval._report.report import Report
 METRICS = ("context_awareness", "contextual_relevancy")
 
 
-def result(name: str, score: float | None, *, position: int = 0, **fields: Any) -> CaseResult:
+def result(name: str, score: float | None, **fields: Any) -> CaseResult:
     """One case, judged with the reason that it was so."""
     about: dict[str, Any] = {
         "node_id": f"tests/test_it.py::test_answers[shop-{name}]",
@@ -38,14 +39,14 @@ def result(name: str, score: float | None, *, position: int = 0, **fields: Any) 
         "unscored": "the judge is gone" if score is None else None,
         "samples": () if score is None else (Sample(score, f"{name} is as good as that"),),
     }
-    return CaseResult(qa_id=name, position=position, score=score, **{**about, **fields})
+    return CaseResult(qa_id=name, position=0, score=score, **{**about, **fields})
 
 
 def report(
     *results: CaseResult, old: Sequence[CaseResult] | None = None, gates: Sequence[str] = (), **fields: Any
 ) -> Report:
-    """What is told of these cases, against those of `old` where that is given."""
-    summary = summarise(results, BayesianMode())
+    """What is told of these cases, in this order, against those of `old` where that is given."""
+    summary = summarise([replace(each, position=at) for at, each in enumerate(results)], BayesianMode())
     comparison = None if old is None else compare(summarise(old, BayesianMode()), summary)
     parsed = [parse_gate(text, metrics=METRICS, required=True) for text in gates]
     given: dict[str, Any] = {"baseline": "main.json" if old is not None else "", **fields}
