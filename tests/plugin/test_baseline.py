@@ -308,7 +308,7 @@ def test_what_a_stored_part_of_a_run_has_left_out_is_not_missing(changed: Suite)
         ),
         (
             ("compare", "main.json", "main.json", "--report=x.pdf"),
-            "ctxeval compare: 'x.pdf' is no kind of report; use a name that ends in .json or .md",
+            "ctxeval compare: 'x.pdf' is no kind of report; use a name that ends in .json, .md or .html",
         ),
         (("combine", "main.json", "main.json", "-o", "x.json"), "ctxeval combine: main.json is given twice"),
         (("combine", "main.json", "-o", "none/../.."), "ctxeval combine: 'none/../..' is no kind of report; "),

@@ -20,7 +20,7 @@ WRONG = [
     ("--ctxeval-timeout=1e10", "--ctxeval-timeout: '1e10' is not a number of seconds above 0 and up to 86400"),
     ("--ctxeval-samples=1234567890", "--ctxeval-samples: '1234567890' is not a number of 1 or more"),
     ("--ctxeval-gate=unscored:1234567890", "--ctxeval-gate: 'unscored:1234567890': '1234567890' is not a number of cases; use an integer from 0, as unscored:0"),
-    ("--ctxeval-report=run.docx", "--ctxeval-report: 'run.docx' is no kind of report; use a name that ends in .json or .md"),
+    ("--ctxeval-report=run.docx", "--ctxeval-report: 'run.docx' is no kind of report; use a name that ends in .json, .md or .html"),
     ("--ctxeval-gate=context_awarenes:0.8", "--ctxeval-gate: 'context_awarenes:0.8': 'context_awarenes' is no metric; write METRIC:BAR, for example context_awareness:0.8; did you mean 'context_awareness'?"),
     ("--ctxeval-gate=context_awareness:8", "--ctxeval-gate: 'context_awareness:8': the bar '8' is not a number from 0 to 1; for example context_awareness:0.8"),
     ("--ctxeval-baseline=none.json", "--ctxeval-baseline: 'none.json' is not there; --ctxeval-report=run.json writes a run that can be compared with"),
