@@ -90,7 +90,9 @@ OPTIONS: Final = (
         "baseline", "FILE", "no baseline",
         "a stored run to compare with: the .json report of an earlier one, as of the branch to merge into",
     ),
-    _option("report", "FILE", "no report", "write the run to a .json, .md or .html file", ini="ctxeval_reports", many=True),
+    _option(
+        "report", "FILE", "no report", "write the run to a .json, .md or .html file", ini="ctxeval_reports", many=True
+    ),
     _option(
         "github", "YES/NO", "no",
         "on GitHub Actions, add the run to the step's summary, and annotate the tests that failed or got worse",

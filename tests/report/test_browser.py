@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.runs import report, result
+from support.reports import report, wordy
 
 from pytest_ctxeval._core.verdict import Sample, Statement
 from pytest_ctxeval._report.html import html_report
@@ -87,14 +87,14 @@ def run() -> Any:
     samples = (Sample(0.6, "one says no"), Sample(0.9, "one says yes"))
     statements = (Statement(1, "We open at 9.", True), Statement(2, "The sky is blue.", False, "no hours"))
     new = [
-        result("q1", 0.95),
-        result("q2", 0.7, assistant="We never\nclose."),
-        result("q10", 0.75, samples=samples),
-        result("q3", None),
-        result("hours", 0.5, metric="contextual_relevancy", session_id="desk", statements=statements,
+        wordy("q1", 0.95),
+        wordy("q2", 0.7, assistant="We never\nclose."),
+        wordy("q10", 0.75, samples=samples),
+        wordy("q3", None),
+        wordy("hours", 0.5, metric="contextual_relevancy", session_id="desk", statements=statements,
                retrieval_context=["9 to 5", "blue"], min=0.7),
     ]  # fmt: skip
-    old = [result("q1", 0.9), result("q2", 0.9, assistant="We close at 5."), result("gone", 0.9)]
+    old = [wordy("q1", 0.9), wordy("q2", 0.9, assistant="We close at 5."), wordy("gone", 0.9)]
     return report(*new, old=old, gates=("context_awareness:0.9",))
 
 
@@ -179,7 +179,7 @@ def test_hostile_text_is_seen_as_text_and_runs_nothing(opened: Any) -> None:
     fields: dict[str, Any] = dict.fromkeys(
         ("reason", "query", "assistant", "context", "judge", "cassette", "session_id", "node_id"), told
     )
-    page = opened(report(result(told, 0.1, **fields), old=[result(told, 0.9, **fields)], notes=[told]))
+    page = opened(report(wordy(told, 0.1, **fields), old=[wordy(told, 0.9, **fields)], notes=[told]))
     page.page.locator("tr.case button").click()
     assert page.page.locator("tr.detail").inner_text().count(told) == 8  # of before, the reason
     assert page.page.locator("img").count() == 0
@@ -197,7 +197,7 @@ def test_without_javascript_the_sessions_are_there(browser: Any, tmp_path: Path)
 
 
 def test_ten_thousand_cases_are_no_more_in_the_page_than_a_hundred(opened: Any) -> None:
-    one = result("q", 0.9, context="A context that many cases share. " * 50)
+    one = wordy("q", 0.9, context="A context that many cases share. " * 50)
     cases = [replace(one, qa_id=f"q{at}", session_id=f"s{at % 100}", score=at % 101 / 100) for at in range(10_000)]
     page = opened(report(*cases))
     assert page.shown() == "1 to 100 of 10,000"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.runs import report, result
+from support.reports import report, wordy
 from support.suite import Suite
 
 from pytest_ctxeval._core.text import harmless
@@ -59,13 +59,13 @@ def everything() -> Any:
     samples = (Sample(0.4, "one says no"), Sample(0.9, "one says yes"))
     statements = (Statement(1, "We open at 9.", True), Statement(2, "The sky is blue.", False, "no hours"))
     new = (
-        result("q1", 0.7),
-        result("q2", 0.95),
-        result("q3", 0.65, samples=samples),
-        result("q4", None),
-        result("q5", 0.5, metric="contextual_relevancy", statements=statements, retrieval_context=["9 to 5", "blue"]),
+        wordy("q1", 0.7),
+        wordy("q2", 0.95),
+        wordy("q3", 0.65, samples=samples),
+        wordy("q4", None),
+        wordy("q5", 0.5, metric="contextual_relevancy", statements=statements, retrieval_context=["9 to 5", "blue"]),
     )
-    old = (result("q1", 0.9), result("q2", 0.95), result("q3", 0.65, judge="claude"), result("gone", 0.9))
+    old = (wordy("q1", 0.9), wordy("q2", 0.95), wordy("q3", 0.65, judge="claude"), wordy("gone", 0.9))
     return report(
         *new, old=old, gates=("context_awareness:0.9", "drop:0.05", "missing:0"), notes=["a note"], unused=["one.yaml"]
     )
@@ -101,7 +101,7 @@ def test_the_page_tells_all_of_a_run() -> None:
 
 
 def test_a_score_of_zero_is_a_score() -> None:
-    page = Page(html_report(report(result("q", 0.0))))
+    page = Page(html_report(report(wordy("q", 0.0))))
     assert page.data["cases"][0]["score"] == 0.0
 
 
@@ -114,12 +114,12 @@ def test_the_same_run_gives_the_same_page_and_no_page_loads_anything() -> None:
 
 @pytest.mark.parametrize("told", HOSTILE)
 def test_hostile_text_stays_in_its_place(told: str) -> None:
-    plain = Page(html_report(report(result("q", 0.1), old=[result("q", 0.9)], notes=["x"])))
+    plain = Page(html_report(report(wordy("q", 0.1), old=[wordy("q", 0.9)], notes=["x"])))
     fields: dict[str, Any] = dict.fromkeys(
         ("reason", "query", "assistant", "context", "judge", "cassette", "session_id", "node_id"), told
     )
-    case = result(told, 0.1, **fields)
-    page = Page(html_report(report(case, old=[result(told, 0.9, **fields)], notes=[told], baseline=told)))
+    case = wordy(told, 0.1, **fields)
+    page = Page(html_report(report(case, old=[wordy(told, 0.9, **fields)], notes=[told], baseline=told)))
     assert page.tags == plain.tags
     assert {name for name, _ in page.attributes} == {name for name, _ in plain.attributes}
     assert page.data["cases"][0]["reason"] == harmless(told)
@@ -130,9 +130,7 @@ def test_hostile_text_stays_in_its_place(told: str) -> None:
 @STEADY
 @given(st.text(st.characters(exclude_categories=()), max_size=60), st.none() | st.floats(0, 1))
 def test_any_text_stays_in_its_place(told: str, score: float | None) -> None:
-    text = html_report(
-        report(result(told or "q", score, reason=told, query=told, context=told, session_id=told or "s"))
-    )
+    text = html_report(report(wordy(told or "q", score, reason=told, query=told, context=told, session_id=told or "s")))
     page = Page(text)
     assert text.count("<script") == 2
     assert text.count("</script") == 2
@@ -148,12 +146,12 @@ def test_an_empty_run_has_a_page() -> None:
 
 
 def test_what_is_not_kept_twice_is_a_context() -> None:
-    text = html_report(report(*(result(f"q{at}", 0.9, context="the one context") for at in range(50))))
+    text = html_report(report(*(wordy(f"q{at}", 0.9, context="the one context") for at in range(50))))
     assert text.count("the one context") == 1
 
 
 def test_a_page_of_frequentist_means_has_no_interval() -> None:
-    page = Page(html_report(report(result("q", 0.9), level=None)))
+    page = Page(html_report(report(wordy("q", 0.9), level=None)))
     assert "interval" not in page.seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_ctxeval._core.baseline import compare
@@ -40,12 +41,34 @@ def case(qa_id: str, score: float | None, **fields: Any) -> CaseResult:
     return CaseResult(qa_id=qa_id, score=score, **{**given, **fields})
 
 
+def wordy(qa_id: str, score: float | None, **fields: Any) -> CaseResult:
+    """Such a case, with texts that tell it from another."""
+    reason = f"{qa_id} is as good as that"
+    given: dict[str, Any] = {
+        "node_id": f"tests/test_it.py::test_answers[shop-{qa_id}]",
+        "reason": reason,
+        "unscored": "the judge is gone" if score is None else None,
+        "samples": () if score is None else (Sample(score, reason),),
+        "query": f"What of {qa_id}?",
+        "assistant": f"The answer to {qa_id}.",
+        "judge": "gpt",
+        "temperature": 0.0,
+        "source": "replayed",
+        "tokens": 100,
+        "cassette": f"cassettes/test_it/{qa_id}.yaml",
+    }
+    return case(qa_id, score, **{**given, **fields})
+
+
 def report(
     *cases: CaseResult, gates: Sequence[str] = (), old: Sequence[CaseResult] | None = None, **fields: Any
 ) -> Report:
-    """A report of these cases, compared with the old ones where there are any; `fields` as in `Report` and `Run`."""
+    """A report of these cases, in this order, compared with the old ones where there are any.
+
+    `fields` are as in `Report` and `Run`.
+    """
     mode = BayesianMode()
-    summary = summarise(cases, mode)
+    summary = summarise([replace(each, position=at) for at, each in enumerate(cases)], mode)
     comparison = None if old is None else compare(summarise(old, mode), summary)
     checks = check_gates([parse_gate(gate, metrics=METRICS, required=True) for gate in gates], summary, comparison)
     of_run = {name: fields.pop(name) for name in list(fields) if name in Run.__dataclass_fields__}
