@@ -23,6 +23,7 @@ from pytest_ctxeval._plugin.stash import (
     PART_FAILED,
     RUNNING,
     SETTINGS,
+    SKIPPED,
     TESTS,
 )
 from pytest_ctxeval.errors import ConfigError
@@ -150,6 +151,8 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note that tests of ours were left out by a hook that did not say so."""
     collect.note_dropped(session)
+    if hasattr(session.config, "workeroutput"):  # of a worker of pytest-xdist, which may have none of them left
+        session.config.workeroutput["ctxeval_left_out"] = session.config.stash.get(DESELECTED, False)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -180,13 +183,21 @@ class Recorder:
             add_properties(report, ledger_of(self._config))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note that a file could not be collected."""
+        """Note that a file could not be collected, or was skipped as a whole."""
         if report.failed:
             self._config.stash[BROKEN] = "not all tests could be collected"
+        elif report.skipped:
+            self._config.stash[SKIPPED] = report.nodeid
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which tests there are."""
         self._config.stash[TESTS] = [item.nodeid for item in session.items]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Note that tests of ours were left out, where a worker knows of it."""
+        if getattr(node, "workeroutput", {}).get("ctxeval_left_out"):
+            self._config.stash[DESELECTED] = True
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

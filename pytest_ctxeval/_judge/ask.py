@@ -101,7 +101,7 @@ class Question:
             except Exception:
                 self.costs += [*spent, Cost(call.costs if call else Calls())]
                 raise
-            self.costs += [*spent, Cost(call.tape.keep(call) if call else Calls())]
+            self.costs += [*spent, Cost(call.tape.keep(call, of_judge=True) if call else Calls())]
         return reply
 
     def _readable(self, form: str, call: Call | None, spent: list[Cost]) -> BaseModel:

@@ -56,7 +56,8 @@ class AssistantCassette:
         if self._tape is None:
             return
         call = self._leave()
-        kept = self._tape.keep(call, if_finished=not (error is None or is_assertion(error)))
+        went_well = error is None or is_assertion(error)
+        kept = self._tape.keep(call, if_finished=not went_well, refusals=went_well)
         with self._lock:
             self.calls += kept
         problem = self._problem(self._tape, call, nothing_is_wrong=error is None)

@@ -24,7 +24,7 @@ from pytest_ctxeval._judge.cassette.shelf import (
 from pytest_ctxeval._plugin.cassettes import cassette_path
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import read_settings
-from pytest_ctxeval._plugin.stash import NODE_ID, SETTINGS
+from pytest_ctxeval._plugin.stash import NODE_ID, SETTINGS, SKIPPED
 from pytest_ctxeval._plugin.unused import find_unused, gone, why_partial
 from pytest_ctxeval.errors import CassetteError, CassetteReadError, ConfigError
 
@@ -50,7 +50,7 @@ class _Instead:
 class _Kept:
     """A plugin that keeps the session for what is to be done after it."""
 
-    session: pytest.Session
+    session: pytest.Session | None = None  # none where pytest was asked for its version, for instance
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -73,7 +73,7 @@ def check_cassettes(arguments: Sequence[str]) -> int:
     kept, output = _Kept(), io.StringIO()
     with redirect_stdout(output):
         code = pytest.main([*arguments, "--collect-only", "-q"], plugins=[kept])
-    if code not in (pytest.ExitCode.OK, _FOUND_NONE):
+    if kept.session is None or code not in (pytest.ExitCode.OK, _FOUND_NONE):
         print(output.getvalue())
         return int(code)
     config = kept.session.config
@@ -101,7 +101,7 @@ def _done(do: Callable[[], None], *, dry_run: bool) -> bool:
     try:
         if not dry_run:
             do()
-    except CassetteError as error:
+    except (CassetteError, OSError) as error:
         print(f"not done: {one_line(redact(str(error)))}")
         return False
     return True
@@ -119,11 +119,12 @@ def prune_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
         print(f"nothing is deleted: {refusal}")
         return code or 1
     unused = find_unused(kept)
-    for path in [*unused.files, *left_overs(root)]:
-        _say("delete", path, config, "" if path.suffix == ".tmp" else "its test is gone", dry_run=dry_run)
-        if not dry_run:
-            delete(path, root)
     fine = True
+    for path in [*unused.files, *left_overs(root)]:
+        if _done(partial(delete, path, root), dry_run=dry_run):
+            _say("delete", path, config, "" if path.suffix == ".tmp" else "its test is gone", dry_run=dry_run)
+        else:
+            fine = False
     for path, places in unused.entries.items():
         cut = partial(take_out, path, places, root, shown=shown_path(path, config.rootpath))
         if _done(cut, dry_run=dry_run):
@@ -170,7 +171,7 @@ def _run(arguments: Sequence[str]) -> tuple[pytest.Session | None, int]:
     """Run the tests on their cassettes; no session where there was no run to speak of."""
     kept = _Kept()
     code = int(pytest.main([*arguments, "--ctxeval-record=none", "--ctxeval-unused=ignore"], plugins=[kept]))
-    ran = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    ran = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and kept.session is not None
     return (kept.session if ran else None), code
 
 
@@ -189,10 +190,20 @@ def _why_not(session: pytest.Session, code: int) -> str:
 
 def _why_unsure(session: pytest.Session, code: int) -> str:
     """Say why some test may need more than it has asked for."""
-    skipped = ledger_of(session.config).skipped
+    config = session.config
+    ledger, root = ledger_of(config), config.stash[SETTINGS].cassettes
     if code:
         return "the run was red"
-    return f"{one_line(redact(skipped[0]))} was skipped" if skipped else ""
+    if ledger.skipped:
+        return f"{_named(ledger.skipped[0])} was skipped"
+    if SKIPPED in config.stash:
+        return f"{_named(config.stash[SKIPPED])} was skipped"
+    bare = [node for node in ledger.unfinished if not (root / cassette_path(node)).exists()]
+    return f"{_named(bare[0])} did not pass and has no cassette of its own" if bare else ""
+
+
+def _named(text: str) -> str:
+    return one_line(redact(text))
 
 
 def _shown(path: Path, base: Path) -> str:
@@ -209,7 +220,8 @@ def _about(path: Path, shown: str) -> str:
         recording = read_recording(path, shown=shown)
     except CassetteReadError as error:
         return f"{one_line(redact(shown))}\n    damaged: {one_line(redact(str(error)))}"
-    assert recording is not None
+    if recording is None:
+        return f"{one_line(redact(shown))}\n    a link that leads nowhere"
     state = "" if recording.complete else ", incomplete"
     count = len(recording.interactions)
     who = [one_line(redact(text)) for text in (shown, recording.node, recording.judge)]

@@ -132,6 +132,11 @@ class Ledger:
         """The tests of ours that were skipped."""
         return [node for node, entry in self._entries.items() if entry.skipped and not entry.passed]
 
+    @property
+    def unfinished(self) -> list[str]:
+        """The tests of ours that did not pass, those included that were expected to fail."""
+        return [_id(node, entry) for node, entry in self._entries.items() if entry.failed or not entry.passed]
+
     def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
         yield from (replace(result, reruns=entry.reruns) if entry.reruns else result for result in entry.results)
         if entry.failed and entry.planned:

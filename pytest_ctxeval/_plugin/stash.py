@@ -30,6 +30,7 @@ JUDGED: Final[pytest.StashKey[Collection[str]]] = pytest.StashKey()  # the ids o
 DESELECTED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether some tests were left out
 TESTS: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of all tests, of others too
 BROKEN: Final[pytest.StashKey[str]] = pytest.StashKey()  # why not all of them were found or run
+SKIPPED: Final[pytest.StashKey[str]] = pytest.StashKey()  # a file that was skipped as a whole
 COLLECTED: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many items were collected so far
 
 # Of an item.

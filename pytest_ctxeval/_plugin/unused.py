@@ -61,7 +61,7 @@ def why_partial(session: pytest.Session) -> str:
 
 def selects_tests(config: pytest.Config) -> bool:
     """Whether tests were left out: by the command line, by a hook or by another plugin."""
-    names = ("lf", "stepwise", "ignore_glob", "pyargs")
+    names = ("lf", "stepwise", "ignore_glob", "pyargs", "setuponly", "setupplan")
     told = ledger_of(config).partial or config.stash.get(DESELECTED, False)
     return told or any(getattr(config.option, name, None) for name in names) or any("::" in arg for arg in config.args)
 
@@ -101,7 +101,7 @@ def _was_looked_for(config: pytest.Config, file: str, collected: set[str]) -> bo
     if path.exists():
         if file not in collected:  # of another system, for instance, or in want of a module
             return False
-    elif config.args_source is config.ArgsSource.ARGS and config.rootpath not in _folders(config, config.args):
+    elif config.args_source is not config.ArgsSource.TESTPATHS and config.rootpath not in _folders(config, config.args):
         return False  # it may have moved to where nobody has looked
     ignored = _folders(config, config.getoption("ignore", None) or ())
     return _is_under(path, _folders(config, config.args)) and not _is_under(path, ignored)

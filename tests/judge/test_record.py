@@ -216,7 +216,10 @@ def test_nothing_private_reaches_the_disk(server: LLMServer, bench: Bench) -> No
     assert "api-version=1" in text
     assert [each["request"]["headers"] for each in bench.interactions] == [{"content-type": ["application/json"]}]
     assert (
-        bench.assess(chat(NOWHERE, default_query={"key": "another", "api-version": "1"}), mode="none")[0].score == 0.9
+        bench.assess(chat(NOWHERE, default_query={"key": "another-k3y-of-somebody", "api-version": "1"}), mode="none")[
+            0
+        ].score
+        == 0.9
     )
 
 
@@ -267,7 +270,6 @@ def test_a_reason_phrase_that_is_not_ascii_is_left_out(tmp_path: Path) -> None:
         headers={},
         answer=b"a",
         sample=0,
-        renamed={},
     )
     write_recording(tmp_path / "a.yaml", Recording("n", "j", "c", complete=True, interactions=(made,)), shown="a.yaml")
     assert made.reason == ""

@@ -64,14 +64,14 @@ def test_any_body_is_found_again_and_any_bytes_come_back(body: Any, answer: byte
         tape = Tape(Path(folder, "a.yaml"), node="n", mode="once", shown="a.yaml")
         made = Tape(Path(folder, "a.yaml"), node="n", mode="none", shown="a.yaml")
         recorded = file.Recording(
-            node="n", judge="", client="", complete=True, interactions=(_interaction(body, answer, tape),)
+            node="n", judge="", client="", complete=True, interactions=(_interaction(body, answer),)
         )
         file.write_recording(tape.path, recorded, shown="a.yaml")
         with made.call(), httpx.Client() as client:
             assert client.post("http://service.example/v1", json=body).content == answer
 
 
-def _interaction(body: Any, answer: bytes, tape: Tape) -> Any:
+def _interaction(body: Any, answer: bytes) -> Any:
     from pytest_ctxeval._judge.cassette.trim import trim
 
     request = httpx.Request("POST", "http://service.example/v1", json=body)
@@ -85,7 +85,6 @@ def _interaction(body: Any, answer: bytes, tape: Tape) -> Any:
         headers={"content-type": ["application/octet-stream"]},
         answer=answer,
         sample=0,
-        renamed=tape.renamed,
     )
 
 

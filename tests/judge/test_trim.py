@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import brotli
 import pytest
@@ -12,6 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_ctxeval._judge.cassette.ids import settled
 from pytest_ctxeval._judge.cassette.key import canonical, request_key, without_secrets
 from pytest_ctxeval._judge.cassette.secrets import _SHAPES, find_secret, may_hold_secrets, redact
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
@@ -24,7 +26,6 @@ def trimmed(
     *,
     body: bytes = b'{"model": "m"}',
     headers: dict[str, list[str]] | None = None,
-    renamed: dict[str, str] | None = None,
     uri: str = URI,
     status: int = 200,
 ) -> Interaction:
@@ -38,7 +39,6 @@ def trimmed(
         headers=headers or {"Content-Type": ["application/json"]},
         answer=answer if isinstance(answer, bytes) else json.dumps(answer).encode(),
         sample=0,
-        renamed={} if renamed is None else renamed,
     )
 
 
@@ -58,7 +58,8 @@ def test_only_named_headers_are_kept(change: type[str]) -> None:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ("https://h/p?key=abc&model=m", "https://h/p?model=m"),
+        ("https://h/p?key=AIzaSyD-a1B2c3d4e5f6&model=m", "https://h/p?model=m"),
+        ("https://h/p?key=Rome&model=m", "https://h/p?key=Rome&model=m"),
         ("https://h/p?model=m&API_KEY=abc", "https://h/p?model=m"),
         ("https://h/p?access_token=abc", "https://h/p"),
         ("https://user:pass@h:8080/p?api-version=1", "https://h:8080/p?api-version=1"),
@@ -87,7 +88,7 @@ def test_a_compressed_answer_is_kept_as_text(compress) -> None:  # type: ignore[
         function('{"said": "naïve"}'.encode()),
         headers={"content-encoding": [name], "content-type": ["application/json"]},
     )
-    assert made.answer == '{\n  "said": "naïve"\n}'
+    assert made.answer == '{"said": "naïve"}'
     assert made.headers == {"content-type": ["application/json"]}
 
 
@@ -122,7 +123,7 @@ OPENAI = {
 
 
 def test_what_changes_from_call_to_call_is_fixed_and_the_content_is_not() -> None:
-    found = json.loads(trimmed(OPENAI).answer)
+    found = json.loads(settled([trimmed(OPENAI)])[0].answer)
     assert found["created"] == 0
     assert found["system_fingerprint"] == "fixed"
     assert found["usage"] == {"total_tokens": 7, "queue_time": 0, "total_time": 0}
@@ -135,7 +136,7 @@ def test_what_changes_from_call_to_call_is_fixed_and_the_content_is_not() -> Non
 def test_the_same_answer_at_another_time_is_kept_as_the_same() -> None:
     later = json.loads(json.dumps(OPENAI).replace("chatcmpl-abc", "chatcmpl-def").replace("call_xyz", "call_uvw"))
     later = {**later, "created": 1_800_000_000, "system_fingerprint": "fp_2"}
-    assert trimmed(later) == trimmed(OPENAI)
+    assert settled([trimmed(later)]) == settled([trimmed(OPENAI)])
 
 
 def test_ids_in_streams_are_fixed_too() -> None:
@@ -152,7 +153,8 @@ def test_ids_in_streams_are_fixed_too() -> None:
         return f"data: {event}\n\ndata: {event}\n\ndata: [DONE]\n\n".encode()
 
     headers = {"content-type": ["text/event-stream"]}
-    one, two = (trimmed(stream(*given), headers=headers).answer for given in (("chatcmpl-a", 1), ("chatcmpl-b", 2)))
+    made = (trimmed(stream(*given), headers=headers) for given in (("chatcmpl-a", 1), ("chatcmpl-b", 2)))
+    one, two = (settled([each])[0].answer for each in made)
     assert one == two
     assert isinstance(one, str)
     assert one.count("data: ") == 3
@@ -170,15 +172,64 @@ def test_lines_of_json_are_fixed_line_by_line() -> None:
     )
 
 
-def test_an_id_that_comes_back_in_a_later_request_is_the_fixed_one() -> None:
-    renamed: dict[str, str] = {}
-    first = trimmed(OPENAI, renamed=renamed)
-    fixed = json.loads(first.answer)["choices"][0]["message"]["tool_calls"][0]["id"]
-    assert fixed == renamed["call_xyz"]
-    second = trimmed(
-        body=b'{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "42"}]}', renamed=renamed
-    )
-    assert json.loads(second.body)["messages"][0]["tool_call_id"] == fixed
+def sent_back(second: str, *, uri: str = URI) -> tuple[str, str, str]:
+    """The id of a tool's call in the first answer, what was asked next, and its address, as they are kept."""
+    first, then = settled([trimmed(OPENAI), trimmed(body=second.encode(), uri=uri)])
+    assert isinstance(first.answer, str)
+    assert isinstance(then.body, str)
+    return json.loads(first.answer)["choices"][0]["message"]["tool_calls"][0]["id"], then.body, then.uri
+
+
+def test_an_id_that_comes_back_as_an_id_in_a_later_request_is_the_fixed_one() -> None:
+    fixed, body, _ = sent_back('{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "42"}]}')
+    assert fixed.startswith("call_")
+    assert fixed != "call_xyz"
+    assert json.loads(body)["messages"][0]["tool_call_id"] == fixed
+
+
+@pytest.mark.parametrize(
+    ("body", "uri"),
+    [
+        ("{}", f"{URI}/call_xyz/items"),
+        ("{}", f"{URI}?after=call_xyz"),
+        ('{"container": "call_xyz"}', URI),
+        ('{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "content": "of call_xyz"}]}', URI),
+        ('{"messages": [{"role": "tool", "tool_call_id": "call_xyz", "name": "call_xyz"}]}', URI),
+        ("id=call_xyz", URI),
+    ],
+)
+def test_an_id_on_which_something_hangs_is_left_alone(body: str, uri: str) -> None:
+    kept, asked, address = sent_back(body, uri=uri)
+    assert kept == "call_xyz"
+    assert "call_xyz" in asked + address
+
+
+def test_an_id_that_was_sent_before_it_came_back_is_left_alone() -> None:
+    first, then = settled([trimmed(body=b'{"prompt": {"id": "call_xyz"}}'), trimmed(OPENAI)])
+    assert isinstance(first.body, str)
+    assert "call_xyz" in first.body
+    assert isinstance(then.answer, str)
+    assert "call_xyz" in then.answer
+
+
+def test_what_is_settled_stays_as_it_is() -> None:
+    made = settled([trimmed(OPENAI), trimmed(body=b'{"tool_call_id": "call_xyz"}')])
+    assert settled(made) == made
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"status":"shipped","price":10.50}',
+        '{"big": 1e3, "list": [1,2]}',
+        '[{"id": "a"},\n {"id": "b"}]',
+        '{"id":"survey-77","model":"Golf","created":2019,"choices":[{"id":"red"}]}',
+        '{"row": 1}\n{"row": 2}\n',
+    ],
+)
+def test_what_another_server_than_a_chats_says_is_kept_to_the_letter(answer: str) -> None:
+    assert trimmed(answer.encode()).answer == answer
+    assert settled([trimmed(answer.encode())])[0].answer == answer
 
 
 @pytest.mark.parametrize(
@@ -237,7 +288,7 @@ def test_the_key_is_another_for_json_that_means_something_else(one: Any, other: 
 
 
 def test_the_key_does_not_depend_on_a_port_a_scheme_or_a_secret() -> None:
-    assert key("{}", uri="http://127.0.0.1:1/v1?key=a") == key("{}", uri="https://127.0.0.1:2/v1?key=b")
+    assert key("{}", uri="http://127.0.0.1:1/v1?api_key=a") == key("{}", uri="https://127.0.0.1:2/v1?api_key=b")
 
 
 @pytest.mark.parametrize(
@@ -326,3 +377,48 @@ def test_what_is_looked_for_in_json_is_every_form_of_a_key(monkeypatch: pytest.M
     monkeypatch.setenv("SHOP_PASSWORD", 'gr\u00fcn "und" gut')
     assert may_hold_secrets(json.dumps({"reason": 'it is gr\u00fcn "und" gut'}))
     assert not may_hold_secrets(json.dumps({"reason": "it is another"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("?q=a", "?q=a&page_token=abc"),
+        ("?q=a&pageToken=CAUQAA", "?q=a&pageToken=CAoQAA"),
+        ("?next_token=" + "a1" * 20, "?next_token=" + "b2" * 20),
+        ("?continuation-token=a", "?continuation-token=b"),
+        ("?sort_key=price", "?sort_key=name"),
+        ("?max_tokens=10", "?max_tokens=99"),
+        ("?key=Paris", "?key=Rome"),
+        ("?point=A&point=B", "?point=B&point=A"),
+        ("?q=caf%E9", "?q=caf%E8"),
+    ],
+)
+def test_what_says_which_answer_is_wanted_counts(one: str, other: str) -> None:
+    assert key("", uri=URI + one) != key("", uri=URI + other)
+    assert key(one[1:]) != key(other[1:])
+
+
+def test_the_order_of_different_parameters_does_not_count() -> None:
+    assert key("", uri=URI + "?a=1&b=2") == key("", uri=URI + "?b=2&a=1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key", "apiKey", "API-KEY", "apikey", "x-api-key", "access_token", "accessToken", "accesstoken", "client_secret",
+        "password", "user[password]", "password_confirmation", "pwd", "passphrase", "appid", "sig", "X-Amz-Signature",
+        "X-Amz-Security-Token", "X-Amz-Credential", "subscription-key", "auth", "id_token", "refresh_token",
+    ],
+)  # fmt: skip
+def test_a_secret_parameter_neither_counts_nor_is_kept(name: str) -> None:
+    plain, secret = f"{URI}?q=a", f"{URI}?q=a&{name}=hunter2"
+    assert key("", uri=plain) == key("", uri=secret)
+    assert "hunter2" not in without_secrets(secret)
+    assert key("q=a") == key(urlencode({"q": "a", name: "hunter2"}))
+    upload = f'--0123456789\r\nContent-Disposition: form-data; name="{name}"\r\n\r\nhunter2\r\n--0123456789--\r\n'
+    assert "hunter2" not in str(trimmed(body=upload.encode()).body)
+
+
+@pytest.mark.parametrize("value", ["AIzaSyD-a1B2c3d4e5f6", "ctxeval-placeholder-not-a-key"])
+def test_a_bare_key_that_looks_like_one_is_secret(value: str) -> None:
+    assert key("", uri=f"{URI}?key={value}") == key("", uri=URI)

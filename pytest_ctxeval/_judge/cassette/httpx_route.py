@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request  # noqa: TID251  # here is its home
 
-from pytest_ctxeval._judge.cassette.routing import ROUTER, active, refusal, unrouted, why_refused
+from pytest_ctxeval._judge.cassette.routing import ROUTER, active, is_trace, refusal, unrouted, why_refused
 from pytest_ctxeval._judge.cassette.tape import ACTIVE
 
 TARGETS: Final = (("HTTPTransport", "handle_request"), ("AsyncHTTPTransport", "handle_async_request"))
@@ -28,7 +28,7 @@ def wrap_sync(before: Any, module: Any) -> Any:
 
     @functools.wraps(before)
     def handle_request(transport: Any, request: Any) -> Any:
-        if ACTIVE.get() is not None:
+        if ACTIVE.get() is not None and not is_trace(str(request.url)):
             return ours(transport, request)
         told = why_refused(str(request.url), request.headers, is_beneath=base is before)
         return _refused(module, request, told) if told else before(transport, request)
@@ -50,7 +50,7 @@ def wrap_async(before: Any, module: Any) -> Any:
 
     @functools.wraps(before)
     async def handle_async_request(transport: Any, request: Any) -> Any:
-        if ACTIVE.get() is not None:
+        if ACTIVE.get() is not None and not is_trace(str(request.url)):
             return await ours(transport, request)
         told = why_refused(str(request.url), request.headers, is_beneath=base is before)
         return _refused(module, request, told) if told else await before(transport, request)

@@ -73,7 +73,9 @@ def _nearest(recorded: Sequence[Interaction], misses: Sequence[Miss]) -> tuple[I
 
 
 def _changes(recorded: Interaction, miss: Miss, versions: str) -> Iterator[str]:
-    for name in ("hostname", "path"):
+    if recorded.method != miss.method.upper():
+        yield f"method: {recorded.method} -> {one_line(miss.method.upper(), 20)}"
+    for name in ("hostname", "path", "query"):
         was, is_now = getattr(urlsplit(recorded.uri), name), getattr(urlsplit(miss.uri), name)
         if was != is_now:
             yield f"{name}: {one_line(redact(str(was)), 80)} -> {one_line(redact(str(is_now)), 80)}"

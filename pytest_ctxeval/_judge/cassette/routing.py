@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from vcr.request import Request  # noqa: TID251  # here is its home
 
-from pytest_ctxeval._judge.cassette.key import origin_of
+from pytest_ctxeval._judge.cassette.key import origin_of, steady, without_secrets
 from pytest_ctxeval._judge.cassette.secrets import PLACEHOLDER
 from pytest_ctxeval._judge.cassette.tape import ACTIVE, REPLAYING, Call, Miss
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
@@ -36,8 +37,8 @@ class Router:
             request.ctxeval_answer = _response(found)
             return True
         if not call.records:
-            call.misses.append(Miss(request.method, request.uri, _body(request)))
-        elif is_keyless(request.headers, request.uri):
+            call.misses.append(Miss(request.method, without_secrets(request.uri), steady(_body(request))))
+        elif is_keyless(request.headers, request.uri, _body(request)):
             call.keyless = True
         else:
             call.sent += 1
@@ -86,7 +87,7 @@ def why_refused(url: str, headers: Mapping[str, Any], *, is_beneath: bool) -> st
     if not REPLAYING or not is_beneath or is_trace(url):
         return ""
     for call in tuple(REPLAYING):
-        call.strays.append(url)
+        call.strays.append(without_secrets(url))
     return "an assistant is being replayed, and this thread does not know of its block"
 
 
@@ -115,26 +116,35 @@ def _is_below(url: str, base: str) -> bool:
     return origin_of(url) == origin_of(base) and (path == above or path.startswith(f"{above}/"))
 
 
-def is_keyless(headers: Mapping[str, Any], url: str) -> bool:
+def is_keyless(headers: Mapping[str, Any], url: str, body: str | bytes = "") -> bool:
     """Whether a request would carry the placeholder to another machine. A server on this one may need no key."""
-    return any(PLACEHOLDER in str(value) for value in headers.values()) and not _is_local(url)
+    texts = [url, *map(str, headers.values()), *map(_of_basic, headers.values())]
+    carried = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    return (any(PLACEHOLDER in text for text in texts) or PLACEHOLDER.encode() in carried) and not _is_local(url)
+
+
+def _of_basic(value: Any) -> str:
+    """The name and password of a header of basic authentication."""
+    scheme, _, packed = str(value).partition(" ")
+    try:
+        return base64.b64decode(packed, validate=True).decode() if scheme.lower() == "basic" else ""
+    except ValueError:
+        return ""
 
 
 def _exchange(call: Call, request: Request, response: Any) -> Interaction:
     body = _body(request)
-    with call.tape.lock:
-        return trim(
-            method=request.method,
-            uri=request.uri,
-            body=body.encode() if isinstance(body, str) else body,
-            content_type=str(request.headers.get("content-type", "")),
-            status=response["status"]["code"],
-            reason=response["status"]["message"] or "",
-            headers=response["headers"],
-            answer=response["body"]["string"],
-            sample=call.sample,
-            renamed=call.tape.renamed,
-        )
+    return trim(
+        method=request.method,
+        uri=request.uri,
+        body=body.encode() if isinstance(body, str) else body,
+        content_type=str(request.headers.get("content-type", "")),
+        status=response["status"]["code"],
+        reason=response["status"]["message"] or "",
+        headers=response["headers"],
+        answer=response["body"]["string"],
+        sample=call.sample,
+    )
 
 
 def _body(request: Request) -> str | bytes:

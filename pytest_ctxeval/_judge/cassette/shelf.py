@@ -150,7 +150,8 @@ def _readable(path: Path) -> Iterator[Recording]:
 def _folders(root: Path) -> Iterator[Path]:
     if root.is_dir():
         yield root
-        yield from sorted(path for path in root.rglob("*") if path.is_dir())
+        # A link leads to files that are seen under their own names, or are none of this project's.
+        yield from sorted(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())
 
 
 def adopt(own: Path, node: str, loans: Iterable[tuple[str, str, str]], *, complete: bool, shown: str) -> None:

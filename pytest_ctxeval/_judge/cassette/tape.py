@@ -12,9 +12,10 @@ from typing import Final, Literal, NamedTuple
 
 from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._judge.cassette.file import Recording, read_recording, write_recording
+from pytest_ctxeval._judge.cassette.ids import settled
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key
 from pytest_ctxeval._judge.cassette.shelf import Loan, Neighbours
-from pytest_ctxeval._judge.cassette.trim import Interaction, rename, rename_uri
+from pytest_ctxeval._judge.cassette.trim import Interaction
 from pytest_ctxeval.errors import CassetteReadError
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
@@ -75,8 +76,6 @@ class Call:
 
     def find(self, method: str, uri: str, body: str | bytes) -> Interaction | None:
         """Give the recorded exchange for a request, if there is one to replay."""
-        with self.tape.lock:
-            uri, body = rename_uri(uri, self.tape.renamed), rename(body, self.tape.renamed)
         key = request_key(method, uri, body, self.sample)
         origin = origin_of(uri)
         fresh = (made for made in reversed(self.recorded) if made.key == key and made.is_good)
@@ -114,10 +113,9 @@ class Tape:
         self.shown = shown
         self.judge = ""
         self.client = ""
-        self.renamed: dict[str, str] = {}
         self._old: Recording | None = None
         self._read = False
-        self.lock = threading.RLock()  # of `renamed` and of reading
+        self.lock = threading.RLock()  # of reading
         self._held: _Interactions = {}
         self._by_key: dict[str, list[Interaction]] = {}
         self._new: _Interactions = {}
@@ -125,6 +123,7 @@ class Tape:
         self._neighbours = neighbours
         self._played: set[Place] = set()
         self._lent: dict[Place, Loan] = {}
+        self._standing_in: dict[Place, str] = {}  # for which origin a recording of another has been played
 
     @property
     def old(self) -> Recording | None:
@@ -155,13 +154,20 @@ class Tape:
         """
         found = self._new.get((key, origin)) or self._pending.get((key, origin))
         if found is None and self.old is not None and self.mode != "all":
-            known = self._by_key.get(key, [])
-            found = self._held.get((key, origin)) or (known[0] if len(known) == 1 else None)
+            found = self._held.get((key, origin)) or self._stand_in(key, origin)
         if found is None and self.mode != "all":
             return self._borrowed(key, origin)
         if found is not None:
             self._played.add((found.key, found.origin))
         return found
+
+    def _stand_in(self, key: str, origin: str) -> Interaction | None:
+        """Give the only recording of a request at another origin, to the first one that asks."""
+        known = self._by_key.get(key, [])
+        if len(known) != 1 or (key, known[0].origin) in self._played - self._standing_in.keys():
+            return None
+        first = self._standing_in.setdefault((key, known[0].origin), origin)
+        return known[0] if first == origin else None
 
     def _borrowed(self, key: str, origin: str) -> Interaction | None:
         """Give what another test's cassette holds; where it could be recorded, only of a test that is gone."""
@@ -208,14 +214,19 @@ class Tape:
             if ACTIVE.get() is call:  # an async fixture, or the garbage collection, may leave it in another context
                 ACTIVE.set(before)
 
-    def keep(self, call: Call, *, if_finished: bool = False) -> Calls:
+    def keep(self, call: Call, *, if_finished: bool = False, refusals: bool = False, of_judge: bool = False) -> Calls:
         """Keep the good exchanges of a call that succeeded, and count them; what else went out was live.
 
-        `if_finished` keeps them only if the test comes to its end: of a call that failed, and was meant to.
+        `if_finished` keeps them only if the test comes to its end: of a call that failed, and was meant to. `refusals`
+        keeps what a server refused for good as well, as an assistant's tool that finds nothing, where nothing better
+        came of the same request. What is made up in the answers to a judge hangs on nothing (`of_judge`).
         """
-        good = {(made.key, made.origin): made for made in call.recorded if made.is_good}
-        (self._pending if if_finished else self._new).update(good)
-        return Calls(replayed=call.replayed, recorded=len(good), live=call.sent - len(good))
+        made = [each for each in call.recorded if refusals and each.is_refused]
+        kept = {(each.key, each.origin): each for each in [*made, *(each for each in call.recorded if each.is_good)]}
+        if of_judge:
+            kept = {(each.key, each.origin): each for each in settled([*kept.values()])}
+        (self._pending if if_finished else self._new).update(kept)
+        return Calls(replayed=call.replayed, recorded=len(kept), live=call.sent - len(kept))
 
     def close(self, ending: Ending) -> bool:
         """Write what was recorded, and say whether the file now holds it.
@@ -235,6 +246,8 @@ class Tape:
         old = self.old
         if self.mode == "all" and old is not None and not finished:
             return False
+        if ending == "passed":
+            self._settle()
         anew = {made.key for made in self._new.values()} if self.mode == "all" else set()
         kept = {place: made for place, made in self._held.items() if made.key not in anew}
         merged = self._in_old_order({} if self.mode == "all" and ending == "passed" else kept)
@@ -245,6 +258,14 @@ class Tape:
         made = Recording(node=self.node, judge=judge, client=client, complete=complete, interactions=merged)
         write_recording(self.path, made, shown=self.shown)
         return True
+
+    def _settle(self) -> None:
+        """Fix the ids that servers have made up, now that nothing more is asked: until then they must be real ones."""
+        first = self._held if self._old is not None and not self._old.complete and self.mode != "all" else {}
+        made = settled([*first.values(), *self._new.values()])
+        if first:
+            self._held = {}
+        self._new = {(each.key, each.origin): each for each in made}
 
     def _finishes(self, *, finished: bool) -> bool:
         """Whether an interrupted recording turns out to be whole."""

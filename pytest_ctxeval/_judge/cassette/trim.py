@@ -7,18 +7,14 @@ import importlib
 import json
 import re
 import zlib
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key, steady, without_secrets
 
 _KEPT_HEADERS: Final = ("content-type", "retry-after")
-_IDS: Final = frozenset({"id", "call_id", "item_id", "response_id", "request_id", "tool_call_id", "tool_use_id"}) | {
-    "previous_response_id"
-}
 _TIMES: Final = frozenset(
     {
         "created",
@@ -42,7 +38,7 @@ _TIMES: Final = frozenset(
 )
 _FIXED: Final = {"system_fingerprint": "fixed"}
 # What a model or a user wrote is never touched.
-_CONTENT: Final = frozenset(
+CONTENT: Final = frozenset(
     {"arguments", "input", "content", "text", "parameters", "properties", "metadata", "logprobs"}
 )
 _ANTHROPIC_EVENTS: Final = ("message_start", "content_block_start", "content_block_delta", "message_delta")
@@ -74,6 +70,15 @@ class Interaction:
         """Whether the server gave what was asked for."""
         return self.status < 400
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server would say no again to the same request."""
+        return 400 <= self.status < 500 and self.status not in _PASSING
+
+
+# What may be otherwise when the same is asked again: no key, no room, too early, too much at once.
+_PASSING: Final = frozenset({401, 403, 407, 408, 409, 423, 425, 429})
+
 
 def trim(
     *,
@@ -86,58 +91,43 @@ def trim(
     headers: Mapping[str, list[str]],
     answer: bytes,
     sample: int,
-    renamed: MutableMapping[str, str],
 ) -> Interaction:
-    """Make the interaction that is kept of an exchange.
-
-    `renamed` maps the ids that the server made up to the fixed ones that stand in the file, over the whole cassette:
-    an assistant sends the id of a tool call back with the result.
-    """
+    """Make the interaction that is kept of an exchange, with the server's own ids still in it."""
     lower = {name.lower(): values for name, values in headers.items()}
     kept: dict[str, list[str]] = {name: list(lower[name]) for name in _KEPT_HEADERS if name in lower}
     if 300 <= status < 400 and "location" in lower:
-        kept["location"] = [without_secrets(address) for address in lower["location"]]
+        kept["location"] = [_address(each) for each in lower["location"]]
     data, encoding = _decompressed(answer, lower.get("content-encoding", []))
     if encoding:
         kept["content-encoding"] = [encoding]
     text: str | bytes = data
     if not encoding:
         text = _decoded(data, kept)
-    made = Interaction(
+    return Interaction(
         method=method.upper(),
-        uri=rename_uri(without_secrets(uri), renamed),
-        body=pretty(rename(steady(_plain(body)), renamed)),
+        uri=without_secrets(uri),
+        body=pretty(steady(_plain(body))),
         status=status,
         reason=reason if reason.isascii() else "",  # as HTTP has it
         headers=kept,
-        answer="",
+        answer=in_chat(text, _fixed) if isinstance(text, str) else text,
         sample=sample,
         content_type=re.sub(r"boundary=[^;]+", "boundary=boundary", content_type),
     )
-    return replace(made, answer=_steady(text, made.key, renamed) if isinstance(text, str) else text)
 
 
-def rename(body: str | bytes, renamed: Mapping[str, str]) -> str | bytes:
-    """Put the fixed ids in place of the server's own in a request's body."""
-    if not renamed or not isinstance(body, str) or not any(name in body for name in renamed):
-        return body
-    return _as_json(body, lambda value: _swapped(value, renamed)) or body
-
-
-def rename_uri(uri: str, renamed: Mapping[str, str]) -> str:
-    """Put the fixed ids in place of the server's own in a path, as of OpenAI's responses that are fetched later."""
-    if not any(f"/{name}" in uri for name in renamed):
-        return uri
-    parts = urlsplit(uri)
-    path = "/".join(renamed.get(segment, segment) for segment in parts.path.split("/"))
-    return urlunsplit(parts._replace(path=path))
+def _address(text: str) -> str:
+    try:
+        return without_secrets(text)
+    except ValueError:  # it leads nowhere; the client says so, if it follows
+        return text
 
 
 def pretty(body: str | bytes) -> str | bytes:
     """Lay JSON out for reading; anything else stays as it is."""
     if not isinstance(body, str):
         return body
-    return _as_json(body, lambda value: value) or body
+    return as_json(body, lambda value: value) or body
 
 
 def _plain(body: bytes) -> str | bytes:
@@ -198,35 +188,46 @@ def _decoded(data: bytes, headers: MutableMapping[str, list[str]]) -> str | byte
     return text
 
 
-def _steady(text: str, key: str, renamed: MutableMapping[str, str]) -> str:
-    """Give what changes from call to call a fixed value: in JSON, in lines of JSON, in server-sent events."""
-    whole = _as_json(text, lambda value: _steadied(value, key, renamed))
+def in_chat(text: str, change: Callable[[Any], Any]) -> str:
+    """Change what a chat API says: in JSON, which is laid out for reading, in lines of JSON, in server-sent events.
+
+    What any other server says, a user's search for instance, means something to the letter and stays as it is.
+    """
+    whole = _changed(text, change, indent=2)
     if whole is not None:
         return whole
-    return "".join(_steady_line(line, key, renamed) for line in re.split(r"(?<=\n)", text))
+    return "".join(_changed_line(line, change) for line in re.split(r"(?<=\n)", text))
 
 
-def _steady_line(line: str, key: str, renamed: MutableMapping[str, str]) -> str:
+def _changed_line(line: str, change: Callable[[Any], Any]) -> str:
     opening = re.match(r"\s*(?:data:\s*)?(?=[{\[])", line)
     if not opening:
         return line
     start, end = opening.end(), len(line.rstrip("\r\n"))
-    packed = _as_json(line[start:end], lambda value: _steadied(value, key, renamed), indent=None)
+    packed = _changed(line[start:end], change, indent=None)
     return line if packed is None else line[:start] + packed + line[end:]
 
 
-def _steadied(value: Any, key: str, renamed: MutableMapping[str, str]) -> Any:
-    """Fix what a chat API makes up; what any other server says, a user's search for instance, means something."""
-    return _fixed(value, key, renamed) if _is_of_chat(value) else value
+def _changed(text: str, change: Callable[[Any], Any], *, indent: int | None) -> str | None:
+    """None where it is no JSON, the same text where it is not that of a chat."""
+    is_chat = False
+
+    def change_chat(value: Any) -> Any:
+        nonlocal is_chat
+        is_chat = is_of_chat(value)
+        return change(value) if is_chat else None
+
+    laid_out = as_json(text, change_chat, indent=indent)
+    return text if laid_out is not None and not is_chat else laid_out
 
 
-def _is_of_chat(value: Any) -> bool:
+def is_of_chat(value: Any) -> bool:
     """Whether this is what OpenAI's, Anthropic's or Ollama's chat API and their likes send, whole or as one event."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
     return (
-        (isinstance(value.get("choices"), list) and ("object" in value or "model" in value))
+        (_are_choices(value.get("choices")) and ("object" in value or "model" in value))
         or value.get("object") == "response"
         or (
             isinstance(kind, str)
@@ -239,52 +240,36 @@ def _is_of_chat(value: Any) -> bool:
     )
 
 
-def _fixed(value: Any, key: str, renamed: MutableMapping[str, str]) -> Any:
+def _are_choices(value: Any) -> bool:
+    """Whether this is what a model said; others have choices too."""
+    said = {"message", "delta", "text", "finish_reason"}
+    return isinstance(value, list) and all(isinstance(each, dict) and not said.isdisjoint(each) for each in value)
+
+
+def _fixed(value: Any) -> Any:
     if isinstance(value, list):
-        return [_fixed(item, key, renamed) for item in value]
+        return [_fixed(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _fixed_field(name, item, key, renamed) for name, item in value.items()}
+    return {name: _fixed_field(name, item) for name, item in value.items()}
 
 
-def _fixed_field(name: str, value: Any, key: str, renamed: MutableMapping[str, str]) -> Any:
-    if name in _IDS and isinstance(value, str) and value:
-        if value not in renamed:
-            renamed[value] = _fixed_id(value, key, renamed)
-        return renamed[value]
+def _fixed_field(name: str, value: Any) -> Any:
     if name in _TIMES and isinstance(value, (int, float)) and not isinstance(value, bool):
         return 0
     if name in _TIMES and isinstance(value, str):
         return _EPOCH
     if name in _FIXED and isinstance(value, str):
         return _FIXED[name]
-    return value if name in _CONTENT and not _is_blocks(value) else _fixed(value, key, renamed)
+    return value if name in CONTENT and not is_blocks(value) else _fixed(value)
 
 
-def _is_blocks(value: Any) -> bool:
+def is_blocks(value: Any) -> bool:
     """Whether content is a list of typed blocks, which hold ids of their own beside the text."""
     return isinstance(value, list) and all(isinstance(item, dict) and "type" in item for item in value)
 
 
-def _fixed_id(value: str, key: str, renamed: Mapping[str, str]) -> str:
-    """Derive an id from the request, so that it is the same at every recording; the kind before - or _ stays."""
-    kind = re.match(r"[A-Za-z]{1,12}[-_]", value)
-    return f"{kind[0] if kind else ''}{key[:12]}{sum(key[:12] in fixed for fixed in renamed.values())}"
-
-
-def _swapped(value: Any, renamed: Mapping[str, str]) -> Any:
-    """Only where an id is meant: a server may take the name of a tool for the id of its call."""
-    if isinstance(value, list):
-        return [_swapped(item, renamed) for item in value]
-    if isinstance(value, dict):
-        return {
-            name: renamed.get(item, item) if name in _IDS and isinstance(item, str) else _swapped(item, renamed)
-            for name, item in value.items()
-        }
-    return value
-
-
-def _as_json(text: str, change: Any, *, indent: int | None = 2) -> str | None:
+def as_json(text: str, change: Any, *, indent: int | None = 2) -> str | None:
     """Parse, change and lay out JSON again; None where that would lose something."""
     if not text.lstrip().startswith(("{", "[")):
         return None
