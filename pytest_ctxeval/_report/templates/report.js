@@ -152,10 +152,10 @@
     add("query", each.query);
     add("assistant", each.assistant);
     add("assistant before", old.assistant);
-    const score = each.fault || (each.min === undefined ? "no bar" : `bar ${figure(each.min)}`);
-    const spread = each.undecided ? ", within the spread of the bar" : "";
     if (each.score !== undefined) {
-      add("score", (each.fault || `${figure(each.score)}, ${score}`) + spread, each.fault ? "verdict bad" : "verdict");
+      const bar = each.min === undefined ? "no bar" : `bar ${figure(each.min)}`;
+      const spread = each.undecided ? ", within the spread of the bar" : "";
+      add("score", (each.fault || `${figure(each.score)}, ${bar}`) + spread, each.fault ? "verdict bad" : "verdict");
     }
     add("unscored", each.unscored, "verdict bad");
     add("reason", each.statements ? "" : each.reason);
