@@ -24,6 +24,11 @@ def above(value: float, bar: float) -> str:
     return f"{figure(value, digits)} > {figure(bar, digits)}"
 
 
+def count(n: int, what: str) -> str:
+    """Give "1 case", "2,000 cases"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 def _places(number: float) -> int:
     written = f"{number:.10f}".rstrip("0")
     return max(2, len(written.partition(".")[2]))

@@ -21,6 +21,8 @@ _COMMAND: Final = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 
 def harmless(text: str) -> str:
     """Make text safe to print: no control or escape sequence acts, no CI takes a line of it for a command."""
+    if not (_CONTROL.search(text) or "::" in text or "##[" in text):  # most is, and one look is cheaper than three
+        return text
     text = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], _ANSI.sub("", text.replace("\r\n", "\n")))
     return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")
 

@@ -10,11 +10,13 @@ from typing import Final
 
 from pytest_ctxeval._core.baseline import SessionChange
 from pytest_ctxeval._core.gate import GateCheck
+from pytest_ctxeval._core.numbers import count
 from pytest_ctxeval._core.summary import SessionSummary
 from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
 from pytest_ctxeval._report.costs import calls_text, judging_text
 from pytest_ctxeval._report.markdown_cases import folds
-from pytest_ctxeval._report.markdown_text import LINE, TEXT, Limit, bullets, code, count, within, words
+from pytest_ctxeval._report.markdown_text import LINE, TEXT, Limit, bullets, code, within, words
+from pytest_ctxeval._report.outcome import outcome_of
 from pytest_ctxeval._report.report import Report
 from pytest_ctxeval._report.terminal import change_text, changes_text
 
@@ -28,7 +30,7 @@ _GATES: Final = 5  # of one session
 def markdown_report(report: Report) -> str:
     """Give a run as Markdown: the verdict, what hampers a comparison, the sessions, then the cases to look at."""
     blocks = [
-        f"### Context evaluation {_verdict(report)}",
+        f"### Context evaluation {outcome_of(report).text}",
         _differs(report),
         _table(report),
         bullets(_FACTS, list(_facts(report))),
@@ -36,27 +38,6 @@ def markdown_report(report: Report) -> str:
         *_calls(report),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _verdict(report: Report) -> str:
-    results = report.summary.results
-    low = sum(result.score is not None and not result.passed for result in results)
-    unscored = sum(result.score is None for result in results)
-    failed = sum(check.status == "failed" for check in report.checks)
-    of = f"of {count(len(results), 'case')}"
-    faults = [
-        *([f"{low} {of} below {'its' if low == 1 else 'their'} bar"] if low else []),
-        *([f"{unscored} {'unscored' if low else f'{of} unscored'}"] if unscored else []),
-        *([f"{count(failed, 'gate')} failed"] if failed else []),
-        *(["unused recordings"] if report.unused and report.unused_fails else []),
-    ]
-    if report.run.broken_off:
-        return f"broken off: {', '.join(faults) or count(len(results), 'case') + ' so far'}"
-    if faults:
-        return f"failed: {', '.join(faults)}"
-    passed = sum(check.status == "passed" for check in report.checks)
-    gates = f", {count(passed, 'gate')}" if passed else ""
-    return f"passed: {count(len(results), 'case')}{gates}" if results else "judged no case"
 
 
 def _differs(report: Report) -> str:

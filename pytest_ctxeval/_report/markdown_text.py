@@ -51,11 +51,6 @@ def words(text: str, otherwise: Callable[[str], str]) -> str:
     return text if re.fullmatch(r"[a-z]+ [a-z]+", text) else otherwise(text)
 
 
-def count(n: int, what: str) -> str:
-    """Give "1 case", "2 cases"."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
 def within(limit: Limit, blocks: Iterable[str]) -> list[str]:
     """Give the first blocks, as many as the limit allows; no more than one further is made."""
     shown: list[str] = []

@@ -141,7 +141,7 @@ def _changes(report: Report, width: int, verbosity: int) -> Iterator[Line]:
 def changes_text(comparison: Comparison) -> str:
     """Say how many cases have changed, and how: the worst first."""
     counts = [(len(comparison.having(change)), change) for change in get_args(Change)]
-    return ", ".join(f"{n} {change}" for n, change in counts if n) or "no case"
+    return ", ".join(f"{n:,} {change}" for n, change in counts if n) or "no case"
 
 
 def _gate(check: GateCheck) -> str:

@@ -19,6 +19,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 FLAGS = [
     "--no-sandbox",
+    "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -60,9 +61,9 @@ class Opened:
         return str(self.page.locator("#shown").inner_text())
 
     def search(self, text: str) -> None:
-        before = self.shown()
+        self.page.evaluate("document.querySelectorAll('tr.case').forEach((row) => { row.dataset.old = 1; })")
         self.page.locator("#search").fill(text)
-        self.page.wait_for_function("(before) => document.getElementById('shown').textContent !== before", arg=before)
+        self.page.wait_for_function("() => !document.querySelector('tr[data-old]')")
 
     def close(self) -> None:
         self.page.close()
@@ -100,14 +101,15 @@ def run() -> Any:
 
 def test_it_renders_worst_first_and_asks_for_nothing(opened: Any) -> None:
     page = opened(run())
-    assert page.column("case") == ["q2", "q10", "q3", "gone", "hours", "q1"]
+    assert page.column("case") == ["q2", "hours", "q10", "q3", "gone", "q1"]
     assert page.column("status") == [
-        "✗ below bar, regressed", "✗ below bar, new", "✗ unscored, new", "✗ missing", "✗ below bar, new", "✓ passed, improved",
+        "✗ below bar, regressed", "✗ below bar, new", "✗ below bar, new, undecided", "✗ unscored, new", "✗ missing",
+        "✓ passed, improved",
     ]  # fmt: skip
     assert page.column("change") == ["−0.20", "", "", "", "", "+0.05"]
     assert page.shown() == "1 to 6 of 6"
     assert page.page.locator("article.session").count() == 2
-    assert page.page.title() == "Context evaluation: Failed: 1 of 1 gate check"
+    assert page.page.title() == "Context evaluation failed: 3 of 5 cases below their bar, 1 unscored, 1 gate failed"
 
 
 def test_it_sorts(opened: Any) -> None:
@@ -123,6 +125,13 @@ def test_it_sorts(opened: Any) -> None:
 
 def test_it_filters_and_searches(opened: Any) -> None:
     page = opened(run())
+    statuses = page.page.locator("#status option").all_inner_texts()
+    assert statuses == [
+        "all", "to look at (5)", "regressed (1)", "below bar (3)", "unscored (1)", "missing (1)", "undecided (1)",
+        "improved (1)", "new (3)", "passed (1)",
+    ]  # fmt: skip
+    page.page.locator("#status").select_option("to look at")
+    assert page.shown() == "1 to 5 of 5, 6 in all"
     page.page.locator("#status").select_option("regressed")
     assert page.column("case") == ["q2"]
     page.page.locator("#status").select_option("undecided")
@@ -135,6 +144,9 @@ def test_it_filters_and_searches(opened: Any) -> None:
     assert page.shown() == "1 to 5 of 5, 6 in all"
     page.search("NEVER close")
     assert page.column("case") == ["q2"]
+    page.page.locator("#metric").select_option("")
+    page.search("sky blue")  # in a statement
+    assert page.column("case") == ["hours"]
     page.search("nothing is like this")
     assert page.shown() == "No case is like that, 6 in all."
 
@@ -144,19 +156,52 @@ def test_it_opens_a_case(opened: Any) -> None:
     button = page.page.get_by_role("button", name="q2")
     button.click()
     assert button.get_attribute("aria-expanded") == "true"
-    told = page.page.locator("tr.detail").inner_text()
-    for text in ("What of q2?", "We never\nclose.", "We close at 5.", "Open 9 to 5.", "0.70, bar 0.80", "0.90: q2 is as good",
+    told = page.page.locator("td.detail").inner_text()
+    for text in ("What of q2?", "We never\nclose.", "We close at 5.", "Open 9 to 5.", "0.70 < 0.80", "0.90, for the same reason",
                  "gpt, prompt 1, temperature 0, 100 tokens, replayed", "cassettes/test_it/q2.yaml", "tests/test_it.py::"):  # fmt: skip
         assert text in told
     button.click()
-    assert page.page.locator("tr.detail").count() == 0
+    assert page.page.locator("td.detail").count() == 0
     page.page.get_by_role("button", name="hours").click()
-    told = page.page.locator("tr.detail").inner_text()
+    told = page.page.locator("td.detail").inner_text()
     assert "2. blue" in told
-    assert "✗ not relevant: The sky is blue. (no hours)" in told
+    assert "✗ not relevant: The sky is blue.\nno hours" in told
     page.page.get_by_role("button", name="q10").press("Enter")  # with the keyboard alone
-    assert "0.90  one says yes" in page.page.locator("tr.detail").first.inner_text()  # q10 stands above hours
-    assert page.page.locator("tr.detail").count() == 2
+    told = page.page.locator("td.detail").last.inner_text()  # q10 stands below hours
+    assert "2, from 0.60 to 0.90\n0.60  one says no\n0.90  one says yes" in told
+    assert "within the spread of the bar" in told
+    assert page.page.locator("td.detail").count() == 2
+    page.page.get_by_role("button", name="gone").click()
+    told = page.page.locator("td.detail").last.inner_text()
+    assert "assistant before\n" in told
+    assert "0.90: gone is as good as that" in told
+    assert "score\n" not in told
+
+
+def test_a_session_leads_to_its_cases(opened: Any) -> None:
+    page = opened(run())
+    page.page.locator("#status").select_option("missing")
+    page.page.get_by_role("link", name="desk").press("Enter")
+    assert page.column("case") == ["hours"]
+    assert page.page.locator("#session").input_value() == "desk"
+    assert page.page.locator("#metric").input_value() == "contextual relevancy"
+    assert page.page.locator("#h-cases").evaluate("(each) => each.getBoundingClientRect().top < innerHeight")
+
+
+def test_digits_are_those_of_the_terminal(opened: Any) -> None:
+    scores = [0.125, 0.375, 0.625, 0.875, 0.005, 0.0]
+    page = opened(report(*(wordy(f"q{at}", score, min=None) for at, score in enumerate(scores))))
+    assert page.column("score") == [f"{score:.2f}" for score in scores]
+
+
+def test_text_can_be_selected_and_the_keyboard_opens_all_the_same(opened: Any) -> None:
+    page = opened(run())
+    cell = page.page.locator("td.c-session").first
+    cell.dblclick(position={"x": 20, "y": 15})
+    assert page.page.evaluate("getSelection().toString()").strip() == "shop"
+    before = page.page.locator("td.detail").count()
+    page.page.get_by_role("button", name="q1", exact=True).press("Enter")
+    assert page.page.locator("td.detail").count() == before + 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -166,12 +211,55 @@ def test_it_fits_the_window_in_both_schemes(opened: Any, scheme: str, width: int
     for button in page.page.locator("tr.case button").all():
         button.click()
     assert page.page.evaluate("document.documentElement.scrollWidth") == width
+    row = page.page.locator("tr.case").first.inner_text()
+    for text in ("q2", "shop", "context awareness", "0.70", "−0.20", "✗ below bar, regressed"):
+        assert text in row  # in columns, or below the name
     background = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(20, 23, 26)") == (scheme == "dark")
     theme = page.page.locator("#theme")
     assert theme.inner_text() == {"light": "Dark", "dark": "Light"}[scheme]
     theme.click()
     assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def test_details_span_the_table_when_a_window_is_widened(opened: Any) -> None:
+    page = opened(run(), viewport={"width": 400, "height": 800})
+    page.page.get_by_role("button", name="q2").click()
+    detail = page.page.locator("td.detail")
+    assert detail.get_attribute("colspan") == "3"
+    page.page.set_viewport_size({"width": 1200, "height": 800})
+    page.page.wait_for_function("() => document.querySelector('td.detail').colSpan === 6")
+
+
+def test_it_prints_in_ink_on_paper(opened: Any) -> None:
+    page = opened(run(), color_scheme="dark")
+    page.page.locator("#theme").click()
+    page.page.locator("#theme").click()
+    page.page.emulate_media(media="print")
+    assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 251, 249)"
+    assert page.page.locator("#controls").is_hidden()
+    assert page.page.locator("article.session").first.is_visible()
+
+
+def test_many_sessions_are_in_a_fold(opened: Any) -> None:
+    page = opened(report(*(wordy("q", 0.9, session_id=f"s{at}") for at in range(25))))
+    assert page.page.locator("article.session:visible").count() == 20
+    page.page.get_by_text("5 more sessions").click()
+    assert page.page.locator("article.session:visible").count() == 25
+
+
+def test_what_is_put_into_the_page_loads_and_runs_nothing(opened: Any) -> None:
+    page = opened(run())
+    page.page.evaluate("""() => {
+        document.body.insertAdjacentHTML("beforeend", "<img src='http://127.0.0.1:9/x' onerror='window.hit = 1'>");
+        document.body.append(Object.assign(document.createElement("script"), {textContent: "window.hit = 1"}));
+    }""")
+    page.page.wait_for_timeout(200)
+    assert page.page.evaluate("window.hit === undefined")
+    assert len(page.complaints) >= 2
+    assert all("Content Security Policy" in each for each in page.complaints)
+    page.complaints.clear()
+    del page.requests[1:]  # told of before it is blocked
 
 
 def test_hostile_text_is_seen_as_text_and_runs_nothing(opened: Any) -> None:
@@ -181,7 +269,7 @@ def test_hostile_text_is_seen_as_text_and_runs_nothing(opened: Any) -> None:
     )
     page = opened(report(wordy(told, 0.1, **fields), old=[wordy(told, 0.9, **fields)], notes=[told]))
     page.page.locator("tr.case button").click()
-    assert page.page.locator("tr.detail").inner_text().count(told) == 8  # of before, the reason
+    assert page.page.locator("td.detail").inner_text().count(told) == 8
     assert page.page.locator("img").count() == 0
 
 
@@ -209,4 +297,4 @@ def test_ten_thousand_cases_are_no_more_in_the_page_than_a_hundred(opened: Any) 
     page.search("q9999")
     assert page.column("case") == ["q9999"]
     page.page.locator("tr.case button").click()
-    assert "A context that many cases share." in page.page.locator("tr.detail").inner_text()
+    assert "A context that many cases share." in page.page.locator("td.detail").inner_text()
