@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -89,7 +89,8 @@ class Ledger:
     @property
     def results(self) -> list[CaseResult]:
         """Every case of the run, those included that were to be judged and were not."""
-        return [result for node, entry in self._entries.items() for result in self._of(node, entry)]
+        siblings = _Siblings(self._entries)
+        return [result for node, entry in self._entries.items() for result in self._of(node, entry, siblings)]
 
     def judged(self, node: str) -> tuple[Sequence[CaseResult], str | None]:
         """Give what a test has judged in an attempt that counts, and why it judged nothing, where it broke before."""
@@ -137,30 +138,33 @@ class Ledger:
         """The tests of ours that did not pass, those included that were expected to fail."""
         return [_id(node, entry) for node, entry in self._entries.items() if entry.failed or not entry.passed]
 
-    def _of(self, node: str, entry: _Entry) -> Iterator[CaseResult]:
+    def _of(self, node: str, entry: _Entry, siblings: _Siblings) -> Iterator[CaseResult]:
         yield from (replace(result, reruns=entry.reruns) if entry.reruns else result for result in entry.results)
         if entry.failed and entry.planned:
             had = {_measure(result) for result in entry.results}
-            for metric, version in self._measures(node, entry) - had:
+            for metric, version in siblings.measures(node, entry) - had:
                 about = {**entry.planned, "metric": metric, "prompt_version": version, "reruns": entry.reruns}
                 yield CaseResult(**about, score=None, unscored=entry.failed)
 
-    def _measures(self, node: str, entry: _Entry) -> set[tuple[str, str | None]]:
+
+class _Siblings:
+    """What the tests of a run were judged by, looked up by their function and by their session."""
+
+    def __init__(self, entries: Mapping[str, _Entry]) -> None:
+        self._of_function: dict[str, set[tuple[str, str | None]]] = {}
+        self._of_session: dict[str, set[tuple[str, str | None]]] = {}
+        for node, entry in entries.items():
+            of_function = self._of_function.setdefault(_function(node), set())
+            for result in entry.results:
+                of_function.add(_measure(result))
+                self._of_session.setdefault(result.session_id, set()).add(_measure(result))
+
+    def measures(self, node: str, entry: _Entry) -> set[tuple[str, str | None]]:
         """What a test that came to its end too soon would have been judged by: what its siblings were."""
-        function = _function(node)
-        siblings = {
-            _measure(each)
-            for other, sibling in self._entries.items()
-            if _function(other) == function
-            for each in sibling.results
-        }
+        siblings = self._of_function.get(_function(node), set())
         if siblings or entry.results or not entry.planned:
             return siblings
-        session = entry.planned["session_id"]
-        near = {
-            _measure(each) for other in self._entries.values() for each in other.results if each.session_id == session
-        }
-        return near or {("context_awareness", None)}
+        return self._of_session.get(entry.planned["session_id"]) or {("context_awareness", None)}
 
 
 def ledger_of(config: pytest.Config) -> Ledger:
