@@ -19,6 +19,7 @@ from pytest_ctxeval._plugin.stash import (
     DESELECTED,
     JUDGE,
     LEDGER,
+    NAMED,
     NODE_ID,
     PART_FAILED,
     RUNNING,
@@ -45,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read and check the options before anything is collected."""
     config.addinivalue_line(
         "markers",
-        "ctxeval(dataset=..., session_id=..., context=..., samples=...): a test of an assistant's answers or of a "
-        "retriever, judged by a language model; dataset= makes one test of each of its cases.",
+        "ctxeval(dataset=..., session_id=..., context=..., samples=..., metrics=...): a test of an assistant's answers "
+        "or of a retriever, judged by a language model; dataset= makes one test of each of its cases.",
     )
     try:
         config.stash[SETTINGS] = options.read_settings(config)
@@ -89,6 +90,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from pytest_ctxeval._plugin.attempt import start_attempt
 
         start_attempt(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Record this test and others before they run, where they say by which metrics they will be judged."""
+    if NAMED not in item.config.stash or JUDGE not in item.stash or not collect.metrics_of(item):
+        return
+    if item.config.stash[SETTINGS].record in ("once", "new_episodes", "all") and not hasattr(
+        item.config, "workerinput"
+    ):
+        from pytest_ctxeval._plugin.ahead import go_ahead
+
+        go_ahead(item)
 
 
 @pytest.hookimpl(wrapper=True)

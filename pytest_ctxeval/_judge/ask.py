@@ -139,7 +139,14 @@ class Question:
     def _said(
         self, form: str, prompt: Prompt, messages: Sequence[BaseMessage], call: Call | None, spent: list[Cost]
     ) -> AIMessage:
-        """Call the model once; its errors come out as ours."""
+        """Call the model once, when its turn has come; its errors come out as ours."""
+        pace = call.tape.pace if call is not None and call.records else None
+        with pace.turn() if pace is not None else nullcontext():
+            return self._said_at_once(form, prompt, messages, call, spent)
+
+    def _said_at_once(
+        self, form: str, prompt: Prompt, messages: Sequence[BaseMessage], call: Call | None, spent: list[Cost]
+    ) -> AIMessage:
         started = time.monotonic()
         misses, seen = (len(call.misses), call.seen) if call else (0, 0)
         spent += [] if call else [Cost(Calls(live=1))]

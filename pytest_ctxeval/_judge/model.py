@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 
 from pytest_ctxeval._core.text import harmless, one_line
 from pytest_ctxeval._judge.cassette.secrets import redact
+from pytest_ctxeval._judge.pace import BUSY
 from pytest_ctxeval._judge.provider import PROVIDERS, parse_judge
 from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnreachableError
 
@@ -94,7 +95,9 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
     if _is_too_long(error):
         return JudgeUnreachableError(f"the prompt is too long for the judge {judge}{_lengths(_whole(error))}: {told}")
     if status is not None:
-        return JudgeUnreachableError(f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}")
+        return JudgeUnreachableError(
+            f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}", busy=status in BUSY
+        )
     if kinds & _UNREACHED:
         return JudgeUnreachableError(f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}")
     if answer and isinstance(error, (ValueError, TypeError, AttributeError, LookupError)):

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ctxeval._plugin.stash import COLLECTED, DESELECTED, JUDGED, NODE_ID, POSITION, SETTINGS
+from pytest_ctxeval._plugin.options import METRICS
+from pytest_ctxeval._plugin.stash import COLLECTED, DESELECTED, JUDGED, NAMED, NODE_ID, POSITION, SETTINGS
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_ctxeval._core.data import ContextCase
+    from pytest_ctxeval._metrics.prompt import Metric
 
 _FIXTURES: Final = ("judge", "context_case", "ctxeval_cassette")
+_NO_CASE: Final = ("dataset", "samples", "metrics")  # what a marker says beside fields of the case
 _SESSION: Final = ("session_id", "assistant_id", "context", "language")
 _OURS: Final = "pytest_ctxeval.plugin"
 
@@ -30,6 +35,8 @@ def mark_item(item: pytest.Item) -> None:
     item.extra_keyword_matches.add("context")
     if not marked:
         item.add_marker("ctxeval")
+    elif metrics_of(item):
+        item.config.stash[NAMED] = True
     names = getattr(item, "fixturenames", None)
     if isinstance(names, list) and "judge" not in names:
         names.insert(0, "judge")  # the first one up is the last one down: fixtures of the test may judge as they end
@@ -90,6 +97,17 @@ def blank_case(item: pytest.Item) -> ContextCase:
     return _build_blank(item.stash[NODE_ID], _merged(item))
 
 
+def case_of(item: pytest.Item) -> ContextCase:
+    """Give the case that `context_case` gives the test. Raises `ConfigError` for a wrong marker."""
+    return item.callspec.params["context_case"] if _is_given(item) else blank_case(item)  # type: ignore[attr-defined]
+
+
+def metrics_of(item: pytest.Item) -> Sequence[Metric | str]:
+    """Give the metrics that a test says it will be judged by; most say nothing."""
+    named = _merged(item).get("metrics", ())
+    return named if isinstance(named, (list, tuple)) else (named,)
+
+
 def check_item(item: pytest.Item) -> None:
     """Check what is seen of a marker only now: on a parameter, or on a method of a `unittest.TestCase`."""
     where = f"@pytest.mark.ctxeval of {item.stash[NODE_ID]}"
@@ -104,7 +122,7 @@ def planned(item: pytest.Item) -> dict[str, Any] | None:
     None where that cannot be said: of a wrong marker, or of the placeholder of an empty dataset.
     """
     try:
-        case = item.callspec.params["context_case"] if _is_given(item) else blank_case(item)  # type: ignore[attr-defined]
+        case = case_of(item)
     except ConfigError:
         return None
     if not hasattr(case, "session_id"):
@@ -141,7 +159,7 @@ def _is_given(item: pytest.Item) -> bool:
 def _build_blank(node: str, given: dict[str, Any]) -> ContextCase:
     from pytest_ctxeval._core.data import ContextCase, build
 
-    given = {name: value for name, value in given.items() if name not in ("dataset", "samples")}
+    given = {name: value for name, value in given.items() if name not in _NO_CASE}
     named = {"qa_id": node.partition("::")[2].replace("::", ".") or node, "session_id": node.partition("::")[0]}
     return build(ContextCase, {**named, **given}, where=f"@pytest.mark.ctxeval of {node}")
 
@@ -168,7 +186,7 @@ def _check_marker(item: Any, where: str) -> None:
     from pytest_ctxeval._core.data import ContextCase
     from pytest_ctxeval._core.text import nearest
 
-    known = ["dataset", "samples", *ContextCase.model_fields]
+    known = [*_NO_CASE, *ContextCase.model_fields]
     for marker in item.iter_markers("ctxeval"):
         if marker.args:
             raise ConfigError(f"{where}: {marker.args[0]!r} has no name; for instance dataset={marker.args[0]!r}")
@@ -182,6 +200,20 @@ def _check_marker(item: Any, where: str) -> None:
     samples = merged.get("samples", 1)
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
         raise ConfigError(f"{where}: samples={samples!r} is not a number of 1 or more")
+    _check_metrics(item, f"{where}: metrics={merged.get('metrics')!r}")
+
+
+def _check_metrics(item: Any, where: str) -> None:
+    from pytest_ctxeval._core.text import nearest
+
+    for metric in metrics_of(item):
+        if isinstance(metric, str) and metric not in METRICS:
+            raise ConfigError(f"{where}: {metric!r} is no metric; {nearest(metric, METRICS)}")
+        if not isinstance(metric, str) and getattr(metric, "name", None) not in METRICS:
+            raise ConfigError(
+                f"{where}: a {type(metric).__name__} is no metric; give names, for "
+                "instance metrics=['context_awareness'], or what context_awareness(...) makes"
+            )
 
 
 def _cases(given: dict[str, Any], metafunc: pytest.Metafunc) -> list[ContextCase]:

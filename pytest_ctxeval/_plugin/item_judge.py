@@ -18,7 +18,7 @@ from pytest_ctxeval._judge.cassette.shelf import Neighbours
 from pytest_ctxeval._judge.cassette.tape import Ending, Use
 from pytest_ctxeval._judge.cassette.transport import routed
 from pytest_ctxeval._judge.form import JudgeModel
-from pytest_ctxeval._judge.judge import Judge
+from pytest_ctxeval._judge.judge import Judge, Judged
 from pytest_ctxeval._judge.model import checked_model, model_from_name
 from pytest_ctxeval._judge.provider import NO_JUDGE
 from pytest_ctxeval._metrics.context_awareness import CONTEXT_AWARENESS
@@ -28,6 +28,7 @@ from pytest_ctxeval._plugin import collect
 from pytest_ctxeval._plugin.cassettes import tape_of
 from pytest_ctxeval._plugin.options import Settings
 from pytest_ctxeval._plugin.stash import (
+    AHEAD,
     BENCH,
     ENDING,
     JUDGED,
@@ -44,13 +45,16 @@ from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, CtxE
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
 _NAMES: Final = ", ".join(map(repr, METRICS))
 
-
-_Identity = tuple[object, ...]  # of a metric, as it was set up, and a case
+Identity = tuple[object, ...]  # of a metric, as it was set up, and a case
 
 
 _LENT: Final = (
     "replayed from the cassette of another test, which may have been renamed; 'ctxeval cassettes adopt' moves such "
     "recordings to the test that uses them"
+)
+
+_FOR_NOTHING: Final = (
+    "the marker's metrics= had this test's case judged before the test ran, and the test did not ask for it: by"
 )
 
 
@@ -62,6 +66,7 @@ class Bench:
         self.neighbours = Neighbours(settings.cassettes, config.rootpath, config.stash.get(JUDGED, ()))
         self.stopped = ""  # why, once the judge has refused the key
         self._stopped_by: pytest.Item | None = None
+        self.ahead_of: set[object] = set()  # the fixtures of judges whose tests have been looked at ahead
         self._models: dict[int | str, JudgeModel] = {}
         self._exits = ExitStack()
         if settings.record != "off":
@@ -105,17 +110,21 @@ class ItemJudge(Judge):
         self._request = request
         self._bench = bench_of(request.config)
         settings = self._bench.settings
+        ahead = self._item.stash.get(AHEAD, None)
+        if ahead is not None:  # for this attempt alone
+            del self._item.stash[AHEAD]
+        self._ahead = ahead.judged if ahead else {}
         super().__init__(
             self._model,
-            tape=tape_of(self._item, settings, self._bench.neighbours),
+            tape=ahead.tape if ahead else tape_of(self._item, settings, self._bench.neighbours),
             samples=samples_of(self._item, settings),
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
         )
         self._lock = threading.Lock()
-        self._turns: dict[_Identity, threading.Lock] = {}  # a test may judge in threads of its own
-        self._verdicts: dict[_Identity, Verdict] = {}
-        self._places: dict[_Identity, int] = {}  # of results, by metric and case
+        self._turns: dict[Identity, threading.Lock] = {}  # a test may judge in threads of its own
+        self._verdicts: dict[Identity, Verdict] = {}
+        self._places: dict[Identity, int] = {}  # of results, by metric and case
 
     def assess(self, metric: Metric | str, case: ContextCase, *, min: float | None = None) -> Verdict:
         """Judge a case by a metric (or its name), and keep the result; `min` is the bar of an assertion, 0 to 1.
@@ -124,7 +133,7 @@ class ItemJudge(Judge):
         `CassetteError` where there is nothing to replay: the case is then kept as unscored.
         """
         __tracebackhide__ = True
-        metric = _metric(metric)
+        metric = metric_of(metric)
         if not isinstance(case, ContextCase):
             raise ConfigError(
                 f"judge.assess: a {type(case).__name__} is no case; give a ContextCase, for instance "
@@ -132,11 +141,11 @@ class ItemJudge(Judge):
             )
         if min is not None and not is_share(min):
             raise ConfigError(f"judge.assess: min={min!r} is no bar; give a number from 0 to 1")
-        identity = _identity(metric, case)
+        identity = identity_of(metric, case)
         with self._turn(identity):
             return self._assessed(metric, case, identity, min)
 
-    def _assessed(self, metric: Metric, case: ContextCase, identity: _Identity, min: float | None) -> Verdict:
+    def _assessed(self, metric: Metric, case: ContextCase, identity: Identity, min: float | None) -> Verdict:
         __tracebackhide__ = True
         known = self._verdicts.get(identity)
         if known is not None:
@@ -145,7 +154,7 @@ class ItemJudge(Judge):
         if self._bench.stopped:
             self._keep(identity, self._unscored(metric, case, min, self._bench.stopped))
             self._bench.refuse(self._item)
-        judged = self.attempt(metric, case)
+        judged = self._ahead.pop(identity, None) or self.attempt(metric, case)
         if judged.verdict is None:
             self._fail(identity, self._unscored(metric, case, min, _why(judged.error), judged.cost), judged.error)
         verdict = judged.unwrap()
@@ -154,6 +163,10 @@ class ItemJudge(Judge):
         if judged.judge is not None:
             judged.judge.tell()
         return verdict
+
+    def take(self, ahead: dict[Identity, Judged]) -> None:
+        """Take what was judged before the test has asked for it."""
+        self._ahead = ahead
 
     def case_of(self, batch: Batch, *, context: str) -> ContextCase:
         """Put a batch in the session of this test, as its marker describes it."""
@@ -173,6 +186,9 @@ class ItemJudge(Judge):
             if not kept:  # what was to be recorded has gone out and is nowhere: it was live
                 self._results[:] = [_as_live(result) for result in self._results]
                 self._item.stash[SENT] = -1
+        if self._ahead and self._ending == "passed":
+            named = ", ".join(sorted({str(identity[0]) for identity in self._ahead}))
+            self._item.warn(CtxEvalWarning(f"{_FOR_NOTHING} {named}"))
         if self.tape is not None:
             self._tell_use(self.tape.use(self._ending))
 
@@ -189,7 +205,7 @@ class ItemJudge(Judge):
         ending = self._item.stash.get(ENDING, None) or "broken"
         return "asserted" if ending == "passed" and self._item.stash.get(PART_FAILED, False) else ending
 
-    def _keep(self, identity: _Identity, result: CaseResult) -> None:
+    def _keep(self, identity: Identity, result: CaseResult) -> None:
         """Keep a result. A case that is asked for again, once the judge has failed on it, has one still."""
         with self._lock:
             place = self._places.setdefault(identity, len(self._results))
@@ -199,17 +215,17 @@ class ItemJudge(Judge):
                 result = replace(result, calls=spent.calls, tokens=spent.tokens)
             self._results[place : place + 1] = [result]
 
-    def _turn(self, identity: _Identity) -> threading.Lock:
+    def _turn(self, identity: Identity) -> threading.Lock:
         with self._lock:
             return self._turns.setdefault(identity, threading.Lock())
 
-    def _raise_bar(self, identity: _Identity, bar: float | None) -> None:
+    def _raise_bar(self, identity: Identity, bar: float | None) -> None:
         """Let the higher bar count where a case is asserted twice."""
         result = self._results[self._places[identity]]
         bars = [each for each in (result.min, bar) if each is not None]
         self._results[self._places[identity]] = replace(result, min=max(bars, default=None))
 
-    def _fail(self, identity: _Identity, result: CaseResult, error: Exception | None) -> NoReturn:
+    def _fail(self, identity: Identity, result: CaseResult, error: Exception | None) -> NoReturn:
         __tracebackhide__ = True
         self._keep(identity, result)
         if isinstance(error, JudgeUnreachableError) and error.refused:
@@ -290,7 +306,7 @@ def samples_of(item: pytest.Item, settings: Settings) -> int:
     return settings.samples
 
 
-def _identity(metric: Metric, case: ContextCase) -> _Identity:
+def identity_of(metric: Metric, case: ContextCase) -> Identity:
     """Give what a verdict is known by: two templates may share all but the text for this very case."""
     try:
         asked = tuple((prompt.system, prompt.user) for prompt in metric.prompts(case, None))
@@ -299,7 +315,7 @@ def _identity(metric: Metric, case: ContextCase) -> _Identity:
     return (metric.name, metric.version, metric.variant, repr(dict(case)), asked)
 
 
-def _metric(metric: Metric | str) -> Metric:
+def metric_of(metric: Metric | str) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_ctxeval._core.summary import Summary
     from pytest_ctxeval._core.verdict import CaseResult
     from pytest_ctxeval._judge.cassette.tape import Ending, Use
+    from pytest_ctxeval._plugin.ahead import Ahead
     from pytest_ctxeval._plugin.assistant import AssistantCassette
     from pytest_ctxeval._plugin.item_judge import Bench, ItemJudge
     from pytest_ctxeval._plugin.ledger import Ledger
@@ -32,10 +33,12 @@ TESTS: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of all t
 BROKEN: Final[pytest.StashKey[str]] = pytest.StashKey()  # why not all of them were found or run
 SKIPPED: Final[pytest.StashKey[str]] = pytest.StashKey()  # a file that was skipped as a whole
 COLLECTED: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many items were collected so far
+NAMED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether a test says by which metrics it will be judged
 
 # Of an item.
 NODE_ID: Final[pytest.StashKey[str]] = pytest.StashKey()  # its id before other plugins add to it
 POSITION: Final[pytest.StashKey[int]] = pytest.StashKey()  # its place in the collection, before anyone shuffles
+AHEAD: Final[pytest.StashKey[Ahead]] = pytest.StashKey()  # what was judged before its turn
 JUDGE: Final[pytest.StashKey[ItemJudge]] = pytest.StashKey()
 ASSISTANT: Final[pytest.StashKey[AssistantCassette]] = pytest.StashKey()
 RESULTS: Final[pytest.StashKey[list[CaseResult]]] = pytest.StashKey()  # what was judged in this attempt

@@ -53,6 +53,8 @@ class Router:
     def append(self, request: Request, response: Any) -> None:
         """Keep what came back."""
         call = active()
+        if call.tape.pace is not None:
+            call.tape.pace.note(response["status"]["code"], response["headers"])
         call.last = _exchange(call, request, response)
         call.recorded.append(call.last)
 

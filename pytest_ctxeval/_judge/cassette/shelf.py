@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -119,20 +119,30 @@ def left_overs(root: Path) -> Iterator[Path]:
         yield from sorted(folder.glob(f"{LEFT_OVER}*.tmp"))
 
 
+def is_complete(path: Path) -> bool:
+    """Whether a cassette says that its test ran to the end when it was recorded."""
+    return _head(path).get("complete") is True
+
+
 def node_of(path: Path) -> str | None:
     """Give the id of the test that a cassette says it is of; None where it is none of ours, or is damaged."""
+    node = _head(path).get("node")
+    return node if isinstance(node, str) else None
+
+
+def _head(path: Path) -> Mapping[str, Any]:
+    """Give what a cassette says of itself, without reading all of it; nothing where it is none of ours, or damaged."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD).decode("utf-8-sig", "replace").replace("\r\n", "\n")
     except OSError:
-        return None
+        return {}
     about = re.search(r"^ctxeval:\n((?:  .*\n)+)", head, re.MULTILINE)
     try:
         found = yaml.safe_load(about[1]) if about else None
     except yaml.YAMLError:
-        return None
-    node = found.get("node") if isinstance(found, dict) else None
-    return node if isinstance(node, str) else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def shown_path(path: Path, base: Path) -> str:

@@ -16,6 +16,7 @@ from pytest_ctxeval._judge.cassette.ids import settled
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key
 from pytest_ctxeval._judge.cassette.shelf import Loan, Neighbours
 from pytest_ctxeval._judge.cassette.trim import Interaction
+from pytest_ctxeval._judge.pace import Pace
 from pytest_ctxeval.errors import CassetteReadError
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "off"]
@@ -113,6 +114,7 @@ class Tape:
         self.shown = shown
         self.judge = ""
         self.client = ""
+        self.pace: Pace | None = None  # where many tests are judged at once
         self._old: Recording | None = None
         self._read = False
         self.lock = threading.RLock()  # of reading

@@ -1,0 +1,160 @@
+"""What judging ahead gains: the same suite recorded one call at a time and many at a time, side by side in one run.
+
+    python benchmarks/ahead.py [cases] [latency in seconds] [concurrency]
+
+A server on this machine answers each call after the same time. Both runs end with the same bytes on disk, which is
+checked; wall times of the whole pytest run are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+TARGET = 20.0
+CONFTEST = """
+import pytest
+from langchain_openai import ChatOpenAI
+
+
+@pytest.fixture(scope="session")
+def judge_model():
+    return ChatOpenAI(model="m", base_url="{url}", api_key="none", temperature=0.0)
+"""
+MODULE = """
+import pytest
+from pytest_ctxeval import assert_context_awareness
+
+
+@pytest.mark.ctxeval(dataset="answers.jsonl"{named})
+def test_answers(context_case):
+    assert_context_awareness(context_case)
+"""
+ANSWER = {
+    "id": "one",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": '{"insight": "as the context says", "score": 0.9}'},
+        }
+    ],
+    "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30},
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Gives every question the same answer, after the same time, and counts them."""
+
+    request_queue_size = 256
+
+    def __init__(self, latency_s: float) -> None:
+        self.latency_s, self.calls, self.lock = latency_s, 0, threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        time.sleep(self.server.latency_s)
+        with self.server.lock:
+            self.server.calls += 1
+        body = json.dumps(ANSWER).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def write(folder: Path, url: str, cases: int, named: str) -> None:
+    rows = [
+        {
+            "session_id": "s",
+            "qa_id": f"q{number}",
+            "context": "Open 9 to 5.",
+            "query": "When?",
+            "assistant": f"{number}",
+        }
+        for number in range(cases)
+    ]
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (folder / "conftest.py").write_text(CONFTEST.format(url=url), encoding="utf-8")
+    (folder / "test_it.py").write_text(MODULE.format(named=named), encoding="utf-8")
+
+
+def record(folder: Path, cases: int, concurrency: int) -> float:
+    """Record the suite, and give the seconds that it took."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CTXEVAL_", "PYTEST_"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_ctxeval.plugin"]
+    started = time.monotonic()
+    done = subprocess.run(
+        [*command, "--ctxeval-record=once", f"--ctxeval-concurrency={concurrency}"],
+        cwd=folder,
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if f"{cases} passed" not in done.stdout:
+        raise SystemExit(done.stdout[-2000:])
+    return time.monotonic() - started
+
+
+def digest(folder: Path) -> str:
+    """Give one name for all that is on disk."""
+    found = sha256()
+    for path in sorted(folder.rglob("*.yaml")):
+        found.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cases", type=int, nargs="?", default=500)
+    parser.add_argument("latency", type=float, nargs="?", default=0.2)
+    parser.add_argument("concurrency", type=int, nargs="?", default=32)
+    given = parser.parse_args()
+    server = Server(given.latency)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    taken: dict[str, float] = {}
+    digests: set[str] = set()
+    try:
+        for name, named in {"one at a time": "", "ahead": ', metrics=["context_awareness"]'}.items():
+            with tempfile.TemporaryDirectory() as folder:
+                write(Path(folder), url, given.cases, named)
+                before = server.calls
+                taken[name] = record(Path(folder), given.cases, given.concurrency)
+                digests.add(digest(Path(folder)))
+                print(f"{name:>14}: {taken[name]:7.1f} s, {server.calls - before} calls")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    ratio = taken["one at a time"] / taken["ahead"]
+    print(f"{ratio:.1f} times as fast (target: at least {TARGET:.0f}); bytes on disk the same: {len(digests) == 1}")
+
+
+if __name__ == "__main__":
+    main()
