@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from pytest_ctxeval.errors import JudgeUnreachableError
+
 BUSY: Final = frozenset({429, 503, 529})  # too many requests; no room at present, in HTTP's words and in Anthropic's
 
 
@@ -25,13 +27,20 @@ class Pace:
         self._in_flight = 0
         self._not_before = 0.0  # on the monotonic clock
         self._changed = threading.Condition()
+        self.is_stopped = False
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait until a call may begin; it is in flight as long as the block runs."""
+        """Wait until a call may begin; it is in flight as long as the block runs.
+
+        Raises `JudgeUnreachableError` once no call may begin any more.
+        """
         with self._changed:
-            while (pause_s := self._not_before - time.monotonic()) > 0 or self._in_flight >= int(self._room):
-                self._changed.wait(pause_s if pause_s > 0 else None)
+            while not self.is_stopped and (pause_s := self._pause_s()) != 0:
+                self._changed.wait(pause_s)
+            if self.is_stopped:
+                told = "the judge has refused another call, so this one was not made"
+                raise JudgeUnreachableError(told, refused=True)
             self._in_flight += 1
         try:
             yield
@@ -39,6 +48,19 @@ class Pace:
             with self._changed:
                 self._in_flight -= 1
                 self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let no call begin any more."""
+        with self._changed:
+            self.is_stopped = True
+            self._changed.notify_all()
+
+    def _pause_s(self) -> float | None:
+        """How long a call must wait: 0 where it may begin, None until another one ends."""
+        pause_s = self._not_before - time.monotonic()
+        if pause_s > 0:
+            return pause_s
+        return None if self._in_flight >= int(self._room) else 0
 
     def note(self, status: int, headers: Mapping[str, Sequence[str]]) -> None:
         """Learn from an answer of the judge."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -95,7 +94,6 @@ class _Pool:
         width = bench.settings.concurrency
         self._each = max(1, width // jobs)  # calls at a time of one job
         self._pace = Pace(width, longest_s=bench.settings.timeout_s)
-        self._stopped = threading.Event()
 
     def run(self, jobs: Sequence[_Job], bar: _Bar) -> None:
         """Judge the first one alone: what the judge does not take is then known to the others."""
@@ -104,13 +102,14 @@ class _Pool:
         bar.show(1)
         if not goes_on:
             return
-        judged = in_order([partial(self._judge, job) for job in others], limit=self._settings.concurrency)
+        # While calls are in flight, twice as many threads get others ready and save what has come.
+        judged = in_order([partial(self._judge, job) for job in others], limit=2 * self._settings.concurrency)
         for done, _ in enumerate(judged, start=2):
             bar.show(done)
 
     def _judge(self, job: _Job) -> bool:
         """Judge one, and say whether that came to anything."""
-        if self._stopped.is_set():
+        if self._pace.is_stopped:
             return False
         job.tape.pace = self._pace
         judge = Judge(
@@ -123,7 +122,7 @@ class _Pool:
         judged = {identity_of(metric, job.case): judge.attempt(metric, job.case) for metric in job.metrics}
         job.tape.pace = None
         if any(isinstance(each.error, JudgeUnreachableError) and each.error.refused for each in judged.values()):
-            self._stopped.set()
+            self._pace.stop()
         holds = {one: each for one, each in judged.items() if _holds(each)}
         job.hand_over(holds)
         with suppress(CassetteError):  # told by the test as it ends; till then a run that breaks off keeps what it has

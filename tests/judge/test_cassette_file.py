@@ -216,6 +216,17 @@ def test_a_read_only_folder_is_told_and_nothing_is_lost(tmp_path: Path, monkeypa
     assert path.read_bytes() == before
 
 
+def test_a_text_whose_test_has_ended_is_the_one_that_would_be_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    early = replace(recording(interaction()), node="test_a.py::test[\n  complete: false\n]", complete=False)
+    last = write_recording(path, early, shown="one.yaml")
+    write_recording(path, replace(early, complete=True), shown="one.yaml", last=last)
+    assert path.read_text(encoding="utf-8") == dump(replace(early, complete=True))
+    other = replace(early, complete=True, interactions=(interaction("{}"),))
+    write_recording(path, other, shown="one.yaml", last=last)
+    assert read_recording(path, shown="one.yaml") == other
+
+
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "one.yaml"
     write_recording(path, recording(interaction()), shown="one.yaml")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,9 @@ def test_a_run_that_is_killed_keeps_what_it_has(recorded: Suite, server: LLMServ
         [*command, "--ctxeval-concurrency=2"], cwd=recorded.path, env=environment, stdout=subprocess.DEVNULL
     ) as run:
         assert kill.wait(60)
+        give_up = time.monotonic() + 30
+        while len(cassettes(recorded)) < 6 and time.monotonic() < give_up:  # what has come is saved meanwhile
+            time.sleep(0.01)
         run.send_signal(signal.SIGKILL)
     dead.set()
     kept = cassettes(recorded)
@@ -139,6 +143,23 @@ def test_a_refused_key_is_told_once(recorded: Suite, server: LLMServer) -> None:
     result.assert_outcomes(failed=1, skipped=5)
     assert len(server.requests) == 2  # ahead, and by the first test
     assert cassettes(recorded) == {}
+
+
+def test_a_key_that_is_refused_half_way_stops_those_that_wait_for_their_turn(
+    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(recorded, 20)
+    received = server.receive
+
+    def receive(request: Request) -> tuple[int, Fault | None]:
+        number, fault = received(request)
+        return number, Fault(status=401) if number > 3 else fault
+
+    monkeypatch.setattr(server, "receive", receive)
+    result = recorded.run("--ctxeval-concurrency=2", record="once")
+    result.assert_outcomes(passed=3, failed=1, skipped=16)
+    assert len(server.requests) <= 6  # three answered, one or two refused ahead, one refused to the test itself
+    assert len(cassettes(recorded)) == 3
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_as_often_as_in_its_own_turn(

@@ -10,9 +10,9 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_plus
 
 import yaml
@@ -47,6 +47,13 @@ class Recording:
     interactions: tuple[Interaction, ...]
 
 
+class Written(NamedTuple):
+    """A recording, and its text as it went into a file."""
+
+    recording: Recording
+    text: str
+
+
 def read_recording(path: Path, *, shown: str) -> Recording | None:
     """Read a cassette; None where there is no such file. Raises `CassetteReadError` for anything damaged.
 
@@ -66,19 +73,31 @@ def read_recording(path: Path, *, shown: str) -> Recording | None:
     return _recording(found, text, shown)
 
 
-def write_recording(path: Path, recording: Recording, *, shown: str) -> None:
-    """Write a cassette whole or not at all. Raises `CassetteError` where it holds a secret or cannot be written."""
-    for found in secrets_of(recording, shown):
-        raise CassetteError(f"{found}, so nothing is written; take it out, and record again")
-    text = dump(recording)
-    if _recording(_values(text), text, shown) != recording:
-        raise CassetteError(f"{shown}: the recording would not read back as it was made, so nothing is written")
+def write_recording(path: Path, recording: Recording, *, shown: str, last: Written | None = None) -> Written:
+    """Write a cassette whole or not at all. Raises `CassetteError` where it holds a secret or cannot be written.
+
+    `last` is what was written there before: where a test has only come to its end since, the text is that one again.
+    """
+    if last is not None and replace(last.recording, complete=True) == recording:
+        text = last.text.replace("\n  complete: false\n", "\n  complete: true\n", 1)
+    else:
+        text = _checked_text(recording, shown)
     try:
         _replace(path, text)
     except OSError as error:
         raise CassetteError(
             f"{shown}: the recording cannot be written: {_cause(path, error)}; what stood there before is untouched"
         ) from error
+    return Written(recording, text)
+
+
+def _checked_text(recording: Recording, shown: str) -> str:
+    for found in secrets_of(recording, shown):
+        raise CassetteError(f"{found}, so nothing is written; take it out, and record again")
+    text = dump(recording)
+    if _recording(_values(text), text, shown) != recording:
+        raise CassetteError(f"{shown}: the recording would not read back as it was made, so nothing is written")
+    return text
 
 
 def dump(recording: Recording) -> str:

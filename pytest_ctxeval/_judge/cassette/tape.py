@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from pytest_ctxeval._core.verdict import Calls
-from pytest_ctxeval._judge.cassette.file import Recording, read_recording, write_recording
+from pytest_ctxeval._judge.cassette.file import Recording, Written, read_recording, write_recording
 from pytest_ctxeval._judge.cassette.ids import settled
 from pytest_ctxeval._judge.cassette.key import origin_of, request_key
 from pytest_ctxeval._judge.cassette.shelf import Loan, Neighbours
@@ -117,6 +117,7 @@ class Tape:
         self.pace: Pace | None = None  # where many tests are judged at once
         self._old: Recording | None = None
         self._read = False
+        self._written: Written | None = None
         self.lock = threading.RLock()  # of reading
         self._held: _Interactions = {}
         self._by_key: dict[str, list[Interaction]] = {}
@@ -258,7 +259,7 @@ class Tape:
             return True
         judge, client = (self.judge, self.client) if self._new or old is None else (old.judge, old.client)
         made = Recording(node=self.node, judge=judge, client=client, complete=complete, interactions=merged)
-        write_recording(self.path, made, shown=self.shown)
+        self._written = write_recording(self.path, made, shown=self.shown, last=self._written)
         return True
 
     def _settle(self) -> None:
