@@ -151,10 +151,11 @@ class ItemJudge(Judge):
         if known is not None:
             self._raise_bar(identity, min)
             return known
-        if self._bench.stopped:
+        judged = self._ahead.pop(identity, None)
+        if judged is None and self._bench.stopped:
             self._keep(identity, self._unscored(metric, case, min, self._bench.stopped))
             self._bench.refuse(self._item)
-        judged = self._ahead.pop(identity, None) or self.attempt(metric, case)
+        judged = judged or self.attempt(metric, case)
         if judged.verdict is None:
             self._fail(identity, self._unscored(metric, case, min, _why(judged.error), judged.cost), judged.error)
         verdict = judged.unwrap()
