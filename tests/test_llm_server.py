@@ -507,3 +507,12 @@ def test_a_client_may_leave_while_the_server_hangs(server: LLMServer, build: Any
     with pytest.raises(Exception, match=r"(?i)timed out"):
         build(server, timeout_s=0.2).invoke("Is it so?")
     assert build(server).invoke("Is it so?").content == VERDICT
+
+
+@pytest.mark.parametrize("sent", [b"", b"content-length: 20\r\n\r\n", b'content-length: 20\r\n\r\n{"model"'])
+def test_a_client_that_is_killed_while_it_asks_is_no_error(sent: bytes) -> None:
+    with LLMServer() as other, socket.create_connection(("127.0.0.1", int(other.url.rpartition(":")[2]))) as connection:
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\n" + sent)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+    assert other.requests == []

@@ -256,7 +256,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _respond(self) -> None:
         owner = self.server.owner
         where = urlsplit(self.path)
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        length = self.headers["content-length"]
+        sent = b"" if length is None else self.rfile.read(int(length))
+        if length is None or len(sent) < int(length):
+            raise ConnectionAbortedError("the client left, or was killed, in the middle of its request")
+        body = json.loads(sent)
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(where.path, dict(parse_qsl(where.query)), headers, body)
         protocol = _protocol(request)
