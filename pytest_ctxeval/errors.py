@@ -39,14 +39,15 @@ class JudgeError(CtxEvalError):
 class JudgeUnreachableError(JudgeError):
     """No answer came from the judge: the network, a status, a time-out.
 
-    `refused` is true where the key itself was refused (401 or 403), which ends judging for the whole run; `busy` where
-    the judge had too much to do (429, 503 or 529), so that it may answer later.
+    `refused` is true where the key itself was refused (401 or 403), which ends judging for the whole run; `transient`
+    where another try may end otherwise: the judge was not reached, took too long, had too much to do (408, 429) or
+    failed (5xx).
     """
 
-    def __init__(self, message: str, *, refused: bool = False, busy: bool = False) -> None:
+    def __init__(self, message: str, *, refused: bool = False, transient: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
-        self.busy = busy
+        self.transient = transient
 
 
 class JudgeReplyError(JudgeError):

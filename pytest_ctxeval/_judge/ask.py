@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,12 +46,13 @@ class Question:
     """One question: to whom, on which cassette (None: live, and nothing is kept), as which sample of its case.
 
     `prompt` gives the prompt for the clauses that the JSON is to stand between, None where the form has a schema.
-    `costs` gathers what is spent on it.
+    `rank` is its place among the calls of its test. `costs` gathers what is spent on it.
     """
 
     judge: JudgeModel
     prompt: Callable[[Clauses | None], Prompt]
     tape: Tape | None
+    rank: int
     sample: int
     clauses: Clauses
     attempts: int
@@ -91,9 +92,8 @@ class Question:
 
     def _asked(self, form: str, *, may_record: bool) -> BaseModel:
         """Ask in one form, and keep the exchanges if the reply can be read."""
-        scope = self.tape.call(sample=self.sample, may_record=may_record) if self.tape else nullcontext()
         spent: list[Cost] = []
-        with scope as call:
+        with self._routed(may_record=may_record) as call:
             try:
                 reply = self._readable(form, call, spent)
             except _MissedError:  # nothing went out, and another form may be asked for the same
@@ -103,6 +103,12 @@ class Question:
                 raise
             self.costs += [*spent, Cost(call.tape.keep(call, of_judge=True) if call else Calls())]
         return reply
+
+    def _routed(self, *, may_record: bool) -> AbstractContextManager[Call | None]:
+        """Put what is asked in the block on the cassette, if there is one."""
+        if self.tape is None:
+            return nullcontext()
+        return self.tape.call(rank=self.rank, sample=self.sample, may_record=may_record)
 
     def _readable(self, form: str, call: Call | None, spent: list[Cost]) -> BaseModel:
         """Ask until the reply can be read."""

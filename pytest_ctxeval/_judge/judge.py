@@ -18,7 +18,7 @@ from pytest_ctxeval._judge.form import JudgeModel
 from pytest_ctxeval._judge.placeholder import placeholder_keys
 from pytest_ctxeval._judge.threads import side_by_side
 from pytest_ctxeval._metrics.prompt import Clauses, Metric, Prompt, Scored
-from pytest_ctxeval.errors import ConfigError
+from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeUnreachableError
 
 _Prompts = Callable[[Clauses | None], tuple[Prompt, ...]]
 
@@ -33,6 +33,14 @@ class Judged(NamedTuple):
     error: Exception | None
     cost: Cost
     judge: JudgeModel | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the judge has had its say, so that there is no reason to ask it again."""
+        error = self.error
+        if isinstance(error, JudgeUnreachableError):
+            return not error.transient
+        return error is None or isinstance(error, JudgeError)
 
     def unwrap(self) -> Verdict:
         """Give the verdict, or raise the error."""
@@ -114,6 +122,7 @@ class Judge:
                 judge=judge,
                 prompt=lambda clauses, number=number: prompts(clauses)[number],  # type: ignore[misc]
                 tape=self.tape,
+                rank=self.tape.next_rank() if self.tape else 0,
                 sample=sample,
                 clauses=self.clauses,
                 attempts=self.attempts,

@@ -12,7 +12,6 @@ from langchain_core.language_models import BaseChatModel
 
 from pytest_ctxeval._core.text import harmless, one_line
 from pytest_ctxeval._judge.cassette.secrets import redact
-from pytest_ctxeval._judge.pace import BUSY
 from pytest_ctxeval._judge.provider import PROVIDERS, parse_judge
 from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnreachableError
 
@@ -87,7 +86,7 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
     if "LengthFinishReasonError" in kinds:
         return cut_reply(judge, raw=_cut_text(error))
     if any("Timeout" in kind for kind in kinds):
-        return JudgeUnreachableError(f"the judge {judge} did not answer within {after_s:.1f} s")
+        return JudgeUnreachableError(f"the judge {judge} did not answer within {after_s:.1f} s", transient=True)
     if status in (401, 403):
         return JudgeUnreachableError(
             f"the judge {judge} refused the key (HTTP {status}), so judging stops here: {told}", refused=True
@@ -96,10 +95,13 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
         return JudgeUnreachableError(f"the prompt is too long for the judge {judge}{_lengths(_whole(error))}: {told}")
     if status is not None:
         return JudgeUnreachableError(
-            f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}", busy=status in BUSY
+            f"the judge {judge} answered with HTTP {status} after {after_s:.1f} s: {told}",
+            transient=status in (408, 429) or status >= 500,
         )
     if kinds & _UNREACHED:
-        return JudgeUnreachableError(f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}")
+        return JudgeUnreachableError(
+            f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}", transient=True
+        )
     if answer and isinstance(error, (ValueError, TypeError, AttributeError, LookupError)):
         return JudgeReplyError(
             f"the judge {judge} answered with something that its client cannot read ({type(error).__name__}):\n\n"

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias, TypeVar
 
@@ -78,6 +79,38 @@ def in_order(functions: Iterable[Callable[[], T]], *, limit: int) -> Iterator[T]
         for answer in answers:
             answer.get()
         raise
+    finally:
+        stopped.set()
+
+
+def as_they_end(functions: Iterable[Callable[[], T]], *, limit: int) -> Iterator[T]:
+    """Run the functions with at most `limit` at a time, and give what each returns as soon as it ends.
+
+    The first error is raised. After that, or once the loop is left, no further function begins.
+    """
+    waiting = deque(functions)
+    ended: SimpleQueue[_Ended[T] | None] = SimpleQueue()
+    stopped = threading.Event()
+
+    def work() -> None:
+        with suppress(IndexError):  # none waits any more
+            while not stopped.is_set():
+                each = _ended(waiting.popleft())
+                if each[1] is not None:
+                    stopped.set()
+                ended.put(each)
+        ended.put(None)
+
+    try:
+        for _ in range(limit):
+            _started(work, threading.Semaphore())
+        working = limit
+        while working:
+            each = ended.get()
+            if each is None:
+                working -= 1
+            else:
+                yield _value(each)
     finally:
         stopped.set()
 

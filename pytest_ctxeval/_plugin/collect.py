@@ -13,7 +13,7 @@ from pytest_ctxeval._plugin.stash import COLLECTED, DESELECTED, JUDGED, NAMED, N
 from pytest_ctxeval.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_ctxeval._core.data import ContextCase
     from pytest_ctxeval._metrics.prompt import Metric
@@ -170,8 +170,24 @@ def _uses_fixtures(item: pytest.Item) -> bool:
     found = [name for name in _FIXTURES if name in names]
     if not found:
         return False
+    return any(map(is_ours, _definitions(item, found)))
+
+
+def takes_case(item: pytest.Item) -> bool:
+    """Whether the test takes the case of its marker, and not a fixture of that name that its project has made."""
+    taken = _definitions(item, ("context_case", "judge"))
+    return "context_case" in getattr(item, "fixturenames", ()) and all(map(is_ours, taken))
+
+
+def is_ours(definition: Any) -> bool:
+    """Whether a fixture is one of the plugin's own."""
+    return bool(definition.func.__module__ == _OURS)
+
+
+def _definitions(item: pytest.Item, names: Iterable[str]) -> list[Any]:
+    """Give what a test takes under some names: of each, the definition that counts."""
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    return any(definition.func.__module__ == _OURS for name in found for definition in known.get(name, ())[-1:])
+    return [definition for name in names for definition in known.get(name, ())[-1:]]
 
 
 def _merged(item: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -42,6 +42,9 @@ from pytest_ctxeval._plugin.stash import (
 )
 from pytest_ctxeval.errors import CassetteError, ConfigError, CtxEvalError, CtxEvalWarning, JudgeUnreachableError
 
+if TYPE_CHECKING:
+    from pytest_ctxeval._plugin.ahead import Ahead
+
 METRICS: Final = {metric.name: metric for metric in (CONTEXT_AWARENESS, CONTEXTUAL_RELEVANCY)}
 _NAMES: Final = ", ".join(map(repr, METRICS))
 
@@ -67,6 +70,7 @@ class Bench:
         self.stopped = ""  # why, once the judge has refused the key
         self._stopped_by: pytest.Item | None = None
         self.ahead_of: set[object] = set()  # the fixtures of judges whose tests have been looked at ahead
+        self.unasked: list[dict[Identity, Judged]] = []  # what was judged ahead, until its test asks for it
         self._models: dict[int | str, JudgeModel] = {}
         self._exits = ExitStack()
         if settings.record != "off":
@@ -78,6 +82,11 @@ class Bench:
         if key not in self._models:
             self._models[key] = JudgeModel(checked_model(given), use_structured_output=self.settings.structured)
         return self._models[key]
+
+    def lets_stand(self, judged: Judged) -> bool:
+        """Whether what was judged ahead is the last word; that the key was refused is told by one test alone."""
+        refused = isinstance(judged.error, JudgeUnreachableError) and judged.error.refused
+        return judged.is_final and not (refused and self.stopped)
 
     def stop(self, why: str, item: pytest.Item) -> None:
         """Judge nothing more in this process."""
@@ -110,9 +119,7 @@ class ItemJudge(Judge):
         self._request = request
         self._bench = bench_of(request.config)
         settings = self._bench.settings
-        ahead = self._item.stash.get(AHEAD, None)
-        if ahead is not None:  # for this attempt alone
-            del self._item.stash[AHEAD]
+        ahead = _ahead_of(self._item)
         self._ahead = ahead.judged if ahead else {}
         super().__init__(
             self._model,
@@ -152,6 +159,9 @@ class ItemJudge(Judge):
             self._raise_bar(identity, min)
             return known
         judged = self._ahead.pop(identity, None)
+        if judged is not None and not self._bench.lets_stand(judged):  # what it has cost counts all the same
+            self._keep(identity, self._unscored(metric, case, min, _why(judged.error), judged.cost))
+            judged = None
         if judged is None and self._bench.stopped:
             self._keep(identity, self._unscored(metric, case, min, self._bench.stopped))
             self._bench.refuse(self._item)
@@ -165,9 +175,14 @@ class ItemJudge(Judge):
             judged.judge.tell()
         return verdict
 
-    def take(self, ahead: dict[Identity, Judged]) -> None:
-        """Take what was judged before the test has asked for it."""
-        self._ahead = ahead
+    def look_ahead(self) -> None:
+        """Take what was judged on this cassette before the test has asked for it."""
+        ahead = _ahead_of(self._item)
+        self._ahead = ahead.judged if ahead else {}
+
+    def has(self, metric: Metric, case: ContextCase) -> bool:
+        """Whether a case was judged by a metric already."""
+        return identity_of(metric, case) in self._verdicts
 
     def case_of(self, batch: Batch, *, context: str) -> ContextCase:
         """Put a batch in the session of this test, as its marker describes it."""
@@ -297,6 +312,15 @@ _CARRIED: Final = (
     "ground_truth_assistant",
     "language",
 )
+
+
+def _ahead_of(item: pytest.Item) -> Ahead | None:
+    """Give what was judged before the test asks for it: to this attempt alone."""
+    if AHEAD not in item.stash:
+        return None
+    ahead = item.stash[AHEAD]
+    del item.stash[AHEAD]
+    return ahead.take()
 
 
 def samples_of(item: pytest.Item, settings: Settings) -> int:

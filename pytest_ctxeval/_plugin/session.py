@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from pytest_ctxeval._core.baseline import Comparison, compare
@@ -9,11 +11,13 @@ from pytest_ctxeval._core.gate import GateCheck, check_gates
 from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import Summary, summarise
+from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._plugin.files import read_run, write_report
 from pytest_ctxeval._plugin.github import append_summary, workflow_commands
 from pytest_ctxeval._plugin.ledger import ledger_of
-from pytest_ctxeval._plugin.stash import BASELINE, SETTINGS
+from pytest_ctxeval._plugin.stash import BASELINE, BENCH, SETTINGS
 from pytest_ctxeval._plugin.unused import find_unused, selects_tests, told, was_left_out
+from pytest_ctxeval._report.costs import calls_text
 from pytest_ctxeval._report.report import Report
 from pytest_ctxeval._report.terminal import Line, lines
 
@@ -87,10 +91,19 @@ def report_of(config: pytest.Config) -> Report:
         level=mode.ci_level if isinstance(mode, BayesianMode) else None,
         comparison=ledger.comparison,
         baseline=settings.baseline.name if settings.baseline else "",
-        notes=ledger.notes,
+        notes=[*ledger.notes, *_unasked(config)],
         unused=told(ledger.unused, config.rootpath),
         unused_fails=settings.unused == "fail",
     )
+
+
+def _unasked(config: pytest.Config) -> Iterator[str]:
+    """What was paid for ahead, for tests that were then not run, or did not ask."""
+    judged = [each for known in config.stash[BENCH].unasked for each in known.values()] if BENCH in config.stash else []
+    cost = sum((each.cost for each in judged), Cost())
+    if cost.calls != Calls():
+        tokens = "" if cost.tokens is None else f", {cost.tokens:,} tokens"
+        yield f"judged ahead and not asked for by its test: {len(judged)} ({calls_text(cost.calls)}{tokens})"
 
 
 def _comparison(session: pytest.Session, summary: Summary) -> Comparison | None:

@@ -9,6 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from pytest_ctxeval._judge.pace import Pace
+from pytest_ctxeval.errors import JudgeUnreachableError
 
 
 def in_flight_at_once(pace: Pace, calls: int) -> int:
@@ -30,10 +31,9 @@ def in_flight_at_once(pace: Pace, calls: int) -> int:
     return count
 
 
-def waited_s(pace: Pace) -> float:
-    started = time.monotonic()
+def moment_of_turn(pace: Pace) -> float:
     with pace.turn():
-        return time.monotonic() - started
+        return time.monotonic()
 
 
 def test_at_most_the_width_is_in_flight() -> None:
@@ -42,22 +42,43 @@ def test_at_most_the_width_is_in_flight() -> None:
 
 def test_one_that_is_told_to_wait_holds_all_back() -> None:
     pace = Pace(8, longest_s=10)
+    told = time.monotonic()
     pace.note(429, {"Retry-After": ["0.4"]})
     with ThreadPoolExecutor(4) as pool:
-        assert min(pool.map(lambda _: waited_s(pace), range(4))) >= 0.39
+        assert min(pool.map(lambda _: moment_of_turn(pace), range(4))) >= told + 0.4
 
 
 def test_a_date_to_wait_until_is_understood() -> None:
-    pace = Pace(8, longest_s=0.2)
-    pace.note(503, {"retry-after": [format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)]})
-    assert waited_s(pace) >= 0.19  # and no longer than the longest: else this test would take an hour
+    pace = Pace(8, longest_s=10)
+    told = time.monotonic()
+    pace.note(503, {"retry-after": [format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True)]})
+    assert moment_of_turn(pace) >= told + 1  # a date has whole seconds
+
+
+@pytest.mark.parametrize("told", ["3600", format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)])
+def test_one_that_asks_for_a_longer_pause_than_a_call_may_take_is_not_asked_again(told: str) -> None:
+    pace = Pace(8, longest_s=120)
+    pace.note(429, {"retry-after": [told]})
+    with (
+        pytest.raises(JudgeUnreachableError, match=r"left alone for .* s, which is longer than the 120 s"),
+        pace.turn(),
+    ):
+        pass
+
+
+def test_fewer_go_on_after_calls_that_came_to_nothing() -> None:
+    pace = Pace(8, longest_s=1)
+    for transient in (False, True):
+        with pytest.raises(JudgeUnreachableError), pace.turn(), pace.turn(), pace.turn():  # as if in flight together
+            raise JudgeUnreachableError("no answer in time", transient=transient)
+    assert in_flight_at_once(pace, 8) == 4
 
 
 @pytest.mark.parametrize("told", [[], ["soon"], ["-3"]])
 def test_what_cannot_be_read_stops_nobody_for_long(told: list[str]) -> None:
     pace = Pace(8, longest_s=0.2)
     pace.note(429, {"retry-after": told})
-    waited_s(pace)
+    moment_of_turn(pace)
 
 
 def test_fewer_go_on_after_it_and_more_again_with_each_good_answer() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from pytest_ctxeval._judge.threads import AHEAD, in_order, in_thread, side_by_side
+from pytest_ctxeval._judge.threads import AHEAD, as_they_end, in_order, in_thread, side_by_side
 
 
 class Crowd:
@@ -102,6 +102,33 @@ def test_an_error_of_the_source_is_raised_once_what_had_begun_has_ended() -> Non
     with pytest.raises(LookupError, match="the source"):
         list(in_order(source(), limit=2))
     assert ended == [True]
+
+
+def test_what_ends_first_comes_first_and_one_that_hangs_holds_nobody_up() -> None:
+    release = threading.Event()
+
+    def call(number: int) -> int:
+        if number == 0:
+            release.wait(30)
+        return number
+
+    found = as_they_end((partial(call, number) for number in range(20)), limit=2)
+    assert [next(found) for _ in range(19)] == [*range(1, 20)]
+    release.set()
+    assert [*found] == [0]
+
+
+def test_nothing_more_begins_once_the_loop_is_left() -> None:
+    begun = []
+
+    def call(number: int) -> None:
+        begun.append(number)
+        if number == 3:
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match="3"):
+        list(as_they_end((partial(call, number) for number in range(1000)), limit=1))
+    assert len(begun) < 1000
 
 
 def test_a_thread_that_never_answers_is_left_behind() -> None:

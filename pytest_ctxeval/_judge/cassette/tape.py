@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -46,13 +47,15 @@ class Miss:
 class Call:
     """What happened at the transport during one call of a model, in whatever thread or task it ran.
 
-    `may_record` is false where the cassette is only asked whether it has the answer. `sent` counts what went out;
+    `rank` is its place among the calls of its test, whichever of them ends first. `may_record` is false where the
+    cassette is only asked whether it has the answer. `sent` counts what went out;
     `strays` are addresses asked for from threads without the context; `keyless` says that a request was
     held back for want of a key, `mocked` that another tool answered in the place of the network, `nested` that another
     block was opened inside. Two calls are never the same, whatever they count.
     """
 
     tape: Tape
+    rank: int = 0
     sample: int = 0
     may_record: bool = True
     recorded: list[Interaction] = field(default_factory=list)
@@ -126,6 +129,8 @@ class Tape:
         self._neighbours = neighbours
         self._played: set[Place] = set()
         self._lent: dict[Place, Loan] = {}
+        self._ranks: dict[Place, int] = {}  # of the calls that recorded them
+        self._next_rank = count()
         self._standing_in: dict[Place, str] = {}  # for which origin a recording of another has been played
 
     @property
@@ -206,16 +211,21 @@ class Tape:
         return Use(unplayed, lent)
 
     @contextmanager
-    def call(self, *, sample: int = 0, may_record: bool = True) -> Iterator[Call]:
+    def call(self, *, rank: int | None = None, sample: int = 0, may_record: bool = True) -> Iterator[Call]:
         """Route the requests of this block, and of what it starts in its context, to this cassette."""
         _ = self.old
-        call, before = Call(self, sample=sample, may_record=may_record), ACTIVE.get()
+        rank = self.next_rank() if rank is None else rank
+        call, before = Call(self, rank=rank, sample=sample, may_record=may_record), ACTIVE.get()
         ACTIVE.set(call)
         try:
             yield call
         finally:
             if ACTIVE.get() is call:  # an async fixture, or the garbage collection, may leave it in another context
                 ACTIVE.set(before)
+
+    def next_rank(self) -> int:
+        """Give the place of the next call among the recordings: those of calls made side by side do not change it."""
+        return next(self._next_rank)
 
     def keep(self, call: Call, *, if_finished: bool = False, refusals: bool = False, of_judge: bool = False) -> Calls:
         """Keep the good exchanges of a call that succeeded, and count them; what else went out was live.
@@ -228,6 +238,8 @@ class Tape:
         kept = {(each.key, each.origin): each for each in [*made, *(each for each in call.recorded if each.is_good)]}
         if of_judge:
             kept = {(each.key, each.origin): each for each in settled([*kept.values()])}
+        for place in kept:
+            self._ranks.setdefault(place, call.rank)
         (self._pending if if_finished else self._new).update(kept)
         return Calls(replayed=call.replayed, recorded=len(kept), live=call.sent - len(kept))
 
@@ -241,6 +253,7 @@ class Tape:
         finished = ending != "broken"
         if finished:
             self._new = {**self._pending, **self._new}
+        self._new = dict(sorted(self._new.items(), key=lambda made: self._ranks.get(made[0], -1)))
         if not self._new and not self._finishes(finished=ending == "passed"):
             return True
         if self._new:  # with what it was lent, so that the file is whole by itself
