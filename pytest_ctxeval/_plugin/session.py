@@ -60,7 +60,7 @@ def write_reports(config: pytest.Config) -> None:
 def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[Line]:
     """Give the section at the end; no line where the plugin was neither used nor asked for anything."""
     report = report_of(config)
-    if not report.run.results and not config.stash[SETTINGS].gates:
+    if not (report.run.results or report.notes or report.unused or config.stash[SETTINGS].gates):
         return []
     commands = workflow_commands(report, config.rootpath) if config.stash[SETTINGS].github else []
     return [*lines(report, width=width, verbosity=verbosity), *map(Line, commands)]
