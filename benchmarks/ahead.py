@@ -15,12 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
+
+from judge_server import serving
 
 TARGET = 20.0
 CONFTEST = """
@@ -41,20 +41,6 @@ from pytest_ctxeval import assert_context_awareness
 def test_answers(context_case):
     assert_context_awareness(context_case)
 """
-ANSWER = {
-    "id": "one",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": '{"insight": "as the context says", "score": 0.9}'},
-        }
-    ],
-    "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30},
-}
 
 
 class Taken(NamedTuple):
@@ -63,39 +49,6 @@ class Taken(NamedTuple):
     judging_s: float
     run_s: float
     calls: int
-
-
-class Server(ThreadingHTTPServer):
-    """Gives every question the same answer, after the same time, and counts them."""
-
-    request_queue_size = 256
-
-    def __init__(self, latency_s: float) -> None:
-        self.latency_s, self.lock = latency_s, threading.Lock()
-        self.moments: list[float] = []  # at which a request came or its answer went
-        super().__init__(("127.0.0.1", 0), Handler)
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: Server
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        came = time.monotonic()
-        self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(self.server.latency_s)
-        with self.server.lock:
-            self.server.moments += [came, time.monotonic()]
-        body = json.dumps(ANSWER).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def write(folder: Path, url: str, cases: int, named: str) -> None:
@@ -146,26 +99,18 @@ def main() -> None:
     parser.add_argument("latency", type=float, nargs="?", default=0.2)
     parser.add_argument("concurrency", type=int, nargs="?", default=32)
     given = parser.parse_args()
-    server = Server(given.latency)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/v1"
     taken: list[Taken] = []
     digests: set[str] = set()
-    try:
+    with serving(given.latency) as server:
         for name, named in {"one at a time": "", "ahead": ', metrics=["context_awareness"]'}.items():
             with tempfile.TemporaryDirectory() as folder:
-                write(Path(folder), url, given.cases, named)
-                server.moments.clear()
+                write(Path(folder), server.url, given.cases, named)
+                server.calls.clear()
                 run_s = record(Path(folder), given.cases, given.concurrency)
-                judging_s = max(server.moments) - min(server.moments)
-                taken.append(Taken(judging_s, run_s, len(server.moments) // 2))
+                judging_s = max(call.went for call in server.calls) - min(call.came for call in server.calls)
+                taken.append(Taken(judging_s, run_s, len(server.calls)))
                 digests.add(digest(Path(folder)))
                 print(f"{name:>14}: judging {judging_s:6.1f} s, whole run {run_s:6.1f} s, {taken[-1].calls} calls")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
     slow, fast = taken
     print(
         f"judging {slow.judging_s / fast.judging_s:.1f} times as fast (target: at least {TARGET:.0f}), "
