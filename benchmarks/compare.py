@@ -85,8 +85,11 @@ def timed(command: Sequence[str | Path], folder: Path, environment: dict[str, st
         raise NotWorking(f"took more than {LIMIT_S} s") from None
     taken, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode or wanted not in done.stdout:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
-        raise NotWorking(f"exit code {done.returncode}: {said[-1].strip()[:120]}")
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()] or [
+            "nothing is said"
+        ]
+        reason = next((line for line in said if "error" in line.lower()), said[-1])
+        raise NotWorking(f"exit code {done.returncode}: {reason[:120]}")
     return Cost(taken, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
