@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from child import run_tests
 from judge_server import serving
 
 TARGET = 20.0
@@ -67,24 +64,6 @@ def write(folder: Path, url: str, cases: int, named: str) -> None:
     (folder / "test_it.py").write_text(MODULE.format(named=named), encoding="utf-8")
 
 
-def record(folder: Path, cases: int, concurrency: int) -> float:
-    """Record the suite, and give the seconds that it took."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CTXEVAL_", "PYTEST_"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_ctxeval.plugin"]
-    started = time.monotonic()
-    done = subprocess.run(
-        [*command, "--ctxeval-record=once", f"--ctxeval-concurrency={concurrency}"],
-        cwd=folder,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if f"{cases} passed" not in done.stdout:
-        raise SystemExit(done.stdout[-2000:])
-    return time.monotonic() - started
-
-
 def digest(folder: Path) -> str:
     """Give one name for all that is on disk."""
     found = sha256()
@@ -106,7 +85,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 write(Path(folder), server.url, given.cases, named)
                 server.calls.clear()
-                run_s = record(Path(folder), given.cases, given.concurrency)
+                asked = ("--ctxeval-record=once", f"--ctxeval-concurrency={given.concurrency}")
+                run_s = run_tests(Path(folder), given.cases, *asked).wall_s
                 judging_s = max(call.went for call in server.calls) - min(call.came for call in server.calls)
                 taken.append(Taken(judging_s, run_s, len(server.calls)))
                 digests.add(digest(Path(folder)))

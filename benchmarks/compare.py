@@ -17,17 +17,16 @@ import argparse
 import json
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from child import Cost, measured
 from judge_server import JudgeServer, serving
 from neighbours import NEIGHBOURS, OURS, PLAIN_NAME, PYTEST, SHARED, Neighbour
 
@@ -61,11 +60,6 @@ class NotWorking(Exception):
     """Says why a neighbour has no figures."""
 
 
-class Cost(NamedTuple):
-    wall_s: float
-    cpu_s: float
-
-
 class Run(NamedTuple):
     """What a run cost, how many calls the server saw, and the cases whose score was not the given one."""
 
@@ -76,21 +70,17 @@ class Run(NamedTuple):
 
 def timed(command: Sequence[str | Path], folder: Path, environment: dict[str, str], wanted: str) -> Cost:
     """Run a command whose output must hold what is wanted."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=LIMIT_S
-        )
+        done, cost = measured(command, folder, environment, limit_s=LIMIT_S)
     except subprocess.TimeoutExpired:
         raise NotWorking(f"took more than {LIMIT_S} s") from None
-    taken, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode or wanted not in done.stdout:
         said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()] or [
             "nothing is said"
         ]
         reason = next((line for line in said if "error" in line.lower()), said[-1])
         raise NotWorking(f"exit code {done.returncode}: {reason[:120]}")
-    return Cost(taken, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return cost
 
 
 def clean(home: Path, server: JudgeServer | None = None) -> dict[str, str]:

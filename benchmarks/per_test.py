@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
 from statistics import median
+
+from child import run_tests
 
 from pytest_ctxeval import ContextCase
 from pytest_ctxeval._judge.cassette.file import Recording, dump
@@ -121,24 +119,6 @@ def write(folder: Path, tests: int) -> None:
         path.write_text(dump(recording), encoding="utf-8")
 
 
-def cpu_seconds(folder: Path, name: str, tests: int) -> float:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CTXEVAL_", "PYTEST_"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_ctxeval.plugin"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [*command, "--ctxeval-record=none", f"test_{name}.py"],
-        cwd=folder,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if f"{tests} passed" not in done.stdout:
-        raise SystemExit(done.stdout[-2000:])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("rounds", type=int, nargs="?", default=3)
@@ -155,7 +135,8 @@ def main() -> None:
             write(folder, count)
         for _ in range(given.rounds):
             for (name, count), seconds in taken.items():
-                seconds.append(cpu_seconds(folders[count], name, count))
+                cost = run_tests(folders[count], count, "--ctxeval-record=none", f"test_{name}.py")
+                seconds.append(cost.cpu_s)
     print(f"{'suite':>8}{'tests':>7}{'seconds':>9}{'ms a test':>11}   (a test: from {few} to {given.tests})")
     per_test: dict[str, float] = {}
     for name in names:

@@ -19,16 +19,13 @@ import argparse
 import json
 import os
 import platform
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from math import log
 from pathlib import Path
 from typing import NamedTuple
 
+from child import run_tests
 from judge_server import serving
 
 FEW = 10
@@ -145,7 +142,7 @@ class Suite(NamedTuple):
     sessions: int
 
 
-class Cost(NamedTuple):
+class Found(NamedTuple):
     wall_s: float
     cpu_s: float
     section_s: float
@@ -155,8 +152,8 @@ class Cost(NamedTuple):
 class Pair(NamedTuple):
     """The judged tests and as many plain ones."""
 
-    judged: Cost
-    plain: Cost
+    judged: Found
+    plain: Found
 
     @property
     def over_s(self) -> float:
@@ -193,23 +190,9 @@ def write(folder: Path, suite: Suite, url: str) -> None:
     (folder / "test_plain.py").write_text(PLAIN, encoding="utf-8")
 
 
-def run(folder: Path, cases: int, module: str, *arguments: str) -> Cost:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CTXEVAL_", "PYTEST_"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist"]
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(
-        [*command, "-p", "pytest_ctxeval.plugin", *arguments, module],
-        cwd=folder,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    wall_s, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if f"{cases} passed" not in done.stdout:
-        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
-    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return Cost(wall_s, cpu_s, **json.loads((folder / "measured.json").read_text(encoding="utf-8")))
+def run(folder: Path, cases: int, module: str, *arguments: str) -> Found:
+    cost = run_tests(folder, cases, "-p", "xdist", *arguments, module)
+    return Found(*cost, **json.loads((folder / "measured.json").read_text(encoding="utf-8")))
 
 
 def record(folder: Path, suite: Suite) -> float:

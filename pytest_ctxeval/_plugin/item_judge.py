@@ -119,8 +119,7 @@ class ItemJudge(Judge):
         self._request = request
         self._bench = bench_of(request.config)
         settings = self._bench.settings
-        ahead = _ahead_of(self._item)
-        self._ahead = ahead.judged if ahead else {}
+        ahead = self.look_ahead()
         super().__init__(
             self._model,
             tape=ahead.tape if ahead else tape_of(self._item, settings, self._bench.neighbours),
@@ -175,10 +174,11 @@ class ItemJudge(Judge):
             judged.judge.tell()
         return verdict
 
-    def look_ahead(self) -> None:
-        """Take what was judged on this cassette before the test has asked for it."""
+    def look_ahead(self) -> Ahead | None:
+        """Take what was judged before the test has asked for it, and give it with its cassette."""
         ahead = _ahead_of(self._item)
         self._ahead = ahead.judged if ahead else {}
+        return ahead
 
     def has(self, metric: Metric, case: ContextCase) -> bool:
         """Whether a case was judged by a metric already."""

@@ -6,13 +6,11 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
-from support.llm_server import VERDICT, Fault, LLMServer, Request
+from support.llm_server import VERDICT, Fault, LLMServer
 from support.suite import Suite, section
 
 NAMED = "metrics=['context_awareness']"
@@ -36,10 +34,6 @@ def write(
     )
 
 
-def cassettes(suite: Suite) -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(suite.path.rglob("*.yaml"))}
-
-
 def test_they_are_asked_side_by_side_after_the_first(recorded: Suite, server: LLMServer) -> None:
     together = threading.Barrier(4)
 
@@ -59,13 +53,13 @@ def test_what_is_on_disk_is_the_same_as_one_at_a_time(recorded: Suite, server: L
     server.answer = lambda prompt, _: '{"insight": "so", "score": 0.%s}' % (9 if "When, 3?" in prompt else 8)
     write(recorded, 6, marker="samples=3")
     told = section(recorded.run("--ctxeval-concurrency=1", record="once"))
-    one_at_a_time = cassettes(recorded)
+    one_at_a_time = recorded.cassettes()
     assert len(one_at_a_time) == 6
     for path in recorded.path.rglob("*.yaml"):
         path.unlink()
     write(recorded, 6, marker=f"samples=3, {NAMED}")
     assert section(recorded.run(record="once")) == told
-    assert cassettes(recorded) == one_at_a_time
+    assert recorded.cassettes() == one_at_a_time
     assert len(server.requests) == 36
 
 
@@ -85,55 +79,61 @@ def test_all_are_recorded_anew(recorded: Suite, server: LLMServer) -> None:
     server.reply = '{"insight": "else", "score": 0.95}'
     assert "3 recorded" in section(recorded.run(record="all"))
     assert len(server.requests) == 6
-    assert all("else" in text for text in cassettes(recorded).values())
+    assert all("else" in text for text in recorded.cassettes().values())
 
 
-def test_a_run_that_is_killed_keeps_what_it_has(recorded: Suite, server: LLMServer) -> None:
+def kill_midway(suite: Suite, server: LLMServer, *, asked: int, saved: int, record: str, reply: str = VERDICT) -> None:
+    """Kill a run that asks two questions at a time, once so many have come and so many cassettes hold the reply."""
     kill, dead = threading.Event(), threading.Event()
 
     def answer(*_: object) -> str:
-        if len(server.requests) >= 8 and not dead.is_set():
+        if len(server.requests) >= asked and not dead.is_set():
             kill.set()
             dead.wait(30)
-        return VERDICT
+        return reply
 
     server.answer = answer
-    write(recorded, 12)
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": ""}
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", "-q", "--ctxeval-record=once"]
-    with subprocess.Popen(
-        [*command, "--ctxeval-concurrency=2"], cwd=recorded.path, env=environment, stdout=subprocess.DEVNULL
-    ) as run:
+    insight = json.loads(reply)["insight"]
+    arguments = ("-q", f"--ctxeval-record={record}", "--ctxeval-concurrency=2")
+    with suite.started(*arguments, output=subprocess.DEVNULL) as run:
         assert kill.wait(60)
         give_up = time.monotonic() + 30
-        while len(cassettes(recorded)) < 6 and time.monotonic() < give_up:  # what has come is saved meanwhile
+        while sum(insight in text for text in suite.cassettes().values()) < saved and time.monotonic() < give_up:
             time.sleep(0.01)
         run.send_signal(signal.SIGKILL)
     dead.set()
-    kept = cassettes(recorded)
+
+
+def test_a_run_that_is_killed_keeps_what_it_has(recorded: Suite, server: LLMServer) -> None:
+    write(recorded, 12)
+    kill_midway(recorded, server, asked=8, saved=6, record="once")
+    kept = recorded.cassettes()
     asked = len(server.requests)
     assert 6 <= len(kept) < 12
     assert all("complete: false" in text for text in kept.values())
     recorded.run(record="once").assert_outcomes(passed=12)
     assert len(server.requests) == asked + 12 - len(kept)
-    assert all("complete: true" in text for text in cassettes(recorded).values())
+    assert all("complete: true" in text for text in recorded.cassettes().values())
 
 
-def test_one_that_finds_the_judge_busy_is_judged_in_its_own_turn(
-    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_records_all_anew_and_is_killed_keeps_what_it_has(recorded: Suite, server: LLMServer) -> None:
+    write(recorded, 8)
+    recorded.run(record="once").assert_outcomes(passed=8)
+    reply = '{"insight": "recorded anew", "score": 0.95}'
+    kill_midway(recorded, server, asked=8 + 6, saved=4, record="all", reply=reply)
+    kept = recorded.cassettes()
+    assert len(kept) == 8
+    assert 4 <= sum("recorded anew" in text for text in kept.values()) < 8
+    recorded.run(record="none").assert_outcomes(passed=8)
+
+
+def test_one_that_finds_the_judge_busy_is_judged_in_its_own_turn(recorded: Suite, server: LLMServer) -> None:
     write(recorded, 6)
-    received = server.receive
-
-    def receive(request: Request) -> tuple[int, Fault | None]:
-        number, fault = received(request)
-        return number, Fault(status=429, headers={"Retry-After": "0.1"}) if number == 3 else fault
-
-    monkeypatch.setattr(server, "receive", receive)
+    server.fail_at(Fault(status=429, headers={"Retry-After": "0.1"}), {3})
     result = recorded.run(record="once")
     result.assert_outcomes(passed=6)
     assert len(server.requests) == 7
-    assert len(cassettes(recorded)) == 6
+    assert len(recorded.cassettes()) == 6
 
 
 def test_a_refused_key_is_told_once(recorded: Suite, server: LLMServer) -> None:
@@ -142,24 +142,18 @@ def test_a_refused_key_is_told_once(recorded: Suite, server: LLMServer) -> None:
     result = recorded.run(record="once")
     result.assert_outcomes(failed=1, skipped=5)
     assert len(server.requests) == 1
-    assert cassettes(recorded) == {}
+    assert recorded.cassettes() == {}
 
 
 def test_a_key_that_is_refused_half_way_stops_those_that_wait_for_their_turn(
-    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    recorded: Suite, server: LLMServer
 ) -> None:
     write(recorded, 20)
-    received = server.receive
-
-    def receive(request: Request) -> tuple[int, Fault | None]:
-        number, fault = received(request)
-        return number, Fault(status=401) if number > 3 else fault
-
-    monkeypatch.setattr(server, "receive", receive)
+    server.fail_at(Fault(status=401), range(4, 1000))
     result = recorded.run("--ctxeval-concurrency=2", record="once")
     result.assert_outcomes(passed=3, failed=1, skipped=16)
     assert len(server.requests) <= 6  # three answered, one or two refused ahead, one refused to the test itself
-    assert len(cassettes(recorded)) == 3
+    assert len(recorded.cassettes()) == 3
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_as_often_as_in_its_own_turn(
@@ -233,7 +227,7 @@ def test_each_judge_is_asked_about_its_own_tests(recorded: Suite, server: LLMSer
         recorded.module(source, name=f"{folder}/test_{folder}")
     recorded.run(record="once").assert_outcomes(passed=12)
     assert sorted(request.body["model"] for request in server.requests) == ["model-one"] * 6 + ["model-two"] * 6
-    for text in cassettes(recorded).values():
+    for text in recorded.cassettes().values():
         assert ("judge: model-one" in text) == ("test_one.py" in text)
 
 
@@ -291,7 +285,7 @@ def test_workers_judge_their_own_tests(recorded: Suite, server: LLMServer) -> No
 
 def test_a_terminal_shows_how_far_it_is(recorded: Suite, server: LLMServer) -> None:
     write(recorded, 5)
-    told = on_a_terminal(recorded.path, "--ctxeval-record=once")
+    told = on_a_terminal(recorded, "--ctxeval-record=once")
     assert "judging ahead [....................] 0 of 5" in told
     assert "judging ahead [####################] 5 of 5" in told
     assert "\ntest_it.py ....." in told
@@ -303,17 +297,9 @@ def test_where_there_is_no_terminal_there_is_no_bar(recorded: Suite) -> None:
     assert "judging ahead" not in recorded.run(record="once").stdout.str()
 
 
-def on_a_terminal(path: Path, *arguments: str) -> str:
+def on_a_terminal(suite: Suite, *arguments: str) -> str:
     ours, theirs = pty.openpty()
-    environment = {
-        **os.environ,
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "COLUMNS": "80",
-        "TERM": "xterm",
-        "PYTHONPATH": "",
-    }
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", *arguments]
-    with subprocess.Popen(command, cwd=path, env=environment, stdout=theirs, stderr=theirs):
+    with suite.started(*arguments, output=theirs, COLUMNS="80", TERM="xterm"):
         os.close(theirs)
         told = b""
         try:

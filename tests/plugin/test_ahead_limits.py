@@ -3,13 +3,11 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
-from support.llm_server import VERDICT, Fault, LLMServer, Request
+from support.llm_server import VERDICT, Fault, LLMServer
 from support.suite import Suite, section
 
 NAMED = "metrics=['context_awareness']"
@@ -34,14 +32,6 @@ def numbered(count: int, body: str = "assert_context_awareness(context_case)") -
         f'@pytest.mark.ctxeval(query="When, {number}?")\ndef test_{number}(context_case, request):\n    {body}\n'
         for number in range(count)
     )
-
-
-def cassettes(suite: Suite) -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(suite.path.rglob("*.yaml"))}
-
-
-def models_asked(server: LLMServer) -> list[str]:
-    return sorted(request.body["model"] for request in server.requests)
 
 
 BY_FIXTURE = """
@@ -82,27 +72,21 @@ def test_it(context_case, judge_model, number):
 def test_a_judge_with_parameters_judges_its_own_tests(recorded: Suite, server: LLMServer, tests: str) -> None:
     module(recorded, f"import os\nfrom langchain_openai import ChatOpenAI\n{tests}")
     recorded.run(record="once").assert_outcomes(passed=6)
-    assert models_asked(server) == ["one"] * 3 + ["two"] * 3
-    for name, text in cassettes(recorded).items():
+    assert sorted(request.body["model"] for request in server.requests) == ["one"] * 3 + ["two"] * 3
+    for name, text in recorded.cassettes().items():
         assert re.findall(r"^ *judge: (\w+)", text, re.MULTILINE) == ["one" if "one" in name else "two"]
 
 
 @pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=408), Fault("drop")])
 def test_those_that_came_to_nothing_in_flight_are_asked_again_in_their_turn(
-    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch, fault: Fault
+    recorded: Suite, server: LLMServer, fault: Fault
 ) -> None:
     module(recorded, numbered(6))
-    received = server.receive
-
-    def receive(request: Request) -> tuple[int, Fault | None]:
-        number, found = received(request)
-        return number, fault if number in (3, 4) else found
-
-    monkeypatch.setattr(server, "receive", receive)
+    server.fail_at(fault, {3, 4})
     result = recorded.run("--ctxeval-concurrency=3", record="once")
     result.assert_outcomes(passed=6)
     assert len(server.requests) == 8
-    assert len(cassettes(recorded)) == 6
+    assert len(recorded.cassettes()) == 6
     assert "unscored" not in section(result)
 
 
@@ -189,7 +173,7 @@ def late(request):
     result = recorded.run(record="once")
     result.assert_outcomes(passed=3, warnings=2)  # what was asked about the case as it was before is told
     assert len(server.requests) == 3 + 2
-    assert all("At noon." in text for text in cassettes(recorded).values())
+    assert all("At noon." in text for text in recorded.cassettes().values())
 
 
 def test_one_that_was_recorded_is_no_proof_that_the_judge_answers(recorded: Suite, server: LLMServer) -> None:
@@ -251,7 +235,7 @@ def test_samples_are_in_order_on_disk_whichever_ends_first(recorded: Suite, serv
     server.answer = answer
     module(recorded, numbered(2).replace("ctxeval(", "ctxeval(samples=4, "))
     recorded.run("--ctxeval-concurrency=8", record="once").assert_outcomes(passed=2)
-    for text in cassettes(recorded).values():
+    for text in recorded.cassettes().values():
         found = re.findall(r"^ *sample: (\d+)", text, re.MULTILINE)
         assert found == sorted(found)
         assert len(found) == 4
@@ -283,42 +267,8 @@ def handler():
 """
         + numbered(8),
     )
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": ""}
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", "--ctxeval-record=once"]
-    with subprocess.Popen([*command, "--ctxeval-concurrency=3"], cwd=recorded.path, env=environment) as child:
+    with recorded.started("--ctxeval-record=once", "--ctxeval-concurrency=3") as child:
         child.wait(60)
-    assert len(cassettes(recorded)) >= 7
+    assert len(recorded.cassettes()) >= 7
     recorded.run(record="once").assert_outcomes(passed=8)
-    assert all("complete: true" in text for text in cassettes(recorded).values())
-
-
-def test_a_run_that_records_all_anew_and_is_killed_keeps_what_it_has(recorded: Suite, server: LLMServer) -> None:
-    module(recorded, numbered(8))
-    recorded.run(record="once").assert_outcomes(passed=8)
-    kill, dead = threading.Event(), threading.Event()
-
-    def anew(kept: dict[str, str]) -> int:
-        return sum("recorded anew" in text for text in kept.values())
-
-    def answer(*_: object) -> str:
-        if len(server.requests) >= 8 + 6 and not dead.is_set():
-            kill.set()
-            dead.wait(30)
-        return '{"insight": "recorded anew", "score": 0.95}'
-
-    server.answer = answer
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": ""}
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", "-q", "--ctxeval-record=all"]
-    with subprocess.Popen(
-        [*command, "--ctxeval-concurrency=2"], cwd=recorded.path, env=environment, stdout=subprocess.DEVNULL
-    ) as run:
-        assert kill.wait(60)
-        give_up = time.monotonic() + 30
-        while anew(cassettes(recorded)) < 4 and time.monotonic() < give_up:
-            time.sleep(0.01)
-        run.send_signal(signal.SIGKILL)
-    dead.set()
-    kept = cassettes(recorded)
-    assert len(kept) == 8
-    assert 4 <= anew(kept) < 8
-    recorded.run(record="none").assert_outcomes(passed=8)
+    assert all("complete: true" in text for text in recorded.cassettes().values())

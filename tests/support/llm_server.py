@@ -19,7 +19,7 @@ import time
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -111,6 +111,7 @@ class LLMServer:
         self._replies: deque[str | Reply] = deque([VERDICT])
         self._faults: deque[Fault] = deque()
         self._fault_for_ever: Fault | None = None
+        self._fault_at: Callable[[int], Fault | None] = lambda number: None
         self._requests: list[Request] = []
 
     def __enter__(self) -> Self:
@@ -166,6 +167,11 @@ class LLMServer:
         """Let every request fail."""
         self._fault_for_ever = _fault(fault)
 
+    def fail_at(self, fault: Fault | FaultKind, numbers: Container[int]) -> None:
+        """Let the requests of these numbers fail; the first one is number 1."""
+        found = _fault(fault)
+        self._fault_at = lambda number: found if number in numbers else None
+
     def note_error(self, error: Exception) -> None:
         """Keep an error of a serving thread; the first is raised at the end."""
         self._errors.append(error)
@@ -177,7 +183,7 @@ class LLMServer:
             number = len(self._requests)
             if self._faults:
                 return number, self._faults.popleft()
-        return number, self._fault_for_ever
+        return number, self._fault_at(number) or self._fault_for_ever
 
     def next_reply(self, prompt: str, body: Body) -> Reply:
         """What the model says to a prompt."""

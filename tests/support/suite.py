@@ -1,6 +1,7 @@
 """Projects that use the plugin, in a folder of their own."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -77,6 +78,12 @@ class Suite:
         """Run the project in this process, which is faster and says nothing of start-up or signals."""
         return self.pytester.runpytest_inprocess(*self._prepared(arguments, record, columns))
 
+    def started(self, *arguments: str, output: int | None = None, **environment: str) -> subprocess.Popen[bytes]:
+        """Start the project in a process of its own, to be looked at or ended while it runs."""
+        known = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": "", **environment}
+        command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", *arguments]
+        return subprocess.Popen(command, cwd=self.path, env=known, stdout=output, stderr=output)
+
     def ctxeval(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `ctxeval` in the project's folder, in a process of its own."""
         self.monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -101,6 +108,10 @@ class Suite:
         plugins += ["pytest_asyncio.plugin"] if "--asyncio-mode=auto" in arguments else []
         given = [*[part for plugin in plugins for part in ("-p", plugin)], "-p", "no:cacheprovider"]
         return [*given, *([f"--ctxeval-record={record}"] if record else []), *arguments]
+
+    def cassettes(self) -> dict[str, str]:
+        """What the cassettes hold, by name."""
+        return {path.name: path.read_text(encoding="utf-8") for path in sorted(self.path.rglob("*.yaml"))}
 
     def report(self, name: str = "run.json") -> Any:
         """What a JSON report holds."""
