@@ -23,6 +23,8 @@ UnusedMode = Literal["ignore", "warn", "fail"]
 METRICS: Final = ("context_awareness", "contextual_relevancy")
 REPORTS: Final = (".json", ".md", ".html")
 
+_PREFIX: Final = "CTXEVAL_"  # of the environment variables
+_SLIP: Final = 0.75  # how much alike a misspelt variable and the one that was meant are, 0 to 1
 _DAY_S: Final = 86_400
 _DIGITS: Final = 9
 
@@ -46,7 +48,7 @@ class Option(NamedTuple):
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return f"CTXEVAL_{self.name.upper()}"
+        return f"{_PREFIX}{self.name.upper()}"
 
     @property
     def ini_name(self) -> str:
@@ -146,6 +148,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
     The command line beats the environment, which beats the ini file, which beats the default.
     """
+    _check_variables(os.environ)
     given = {option.name: _given(config, option) for option in OPTIONS}
     return Settings(
         record=_one(given["record"], _choice(RecordMode), default="none" if on_ci(os.environ) else "once"),
@@ -164,6 +167,23 @@ def read_settings(config: pytest.Config) -> Settings:
         unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
     )
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """Raise `ConfigError` for a variable that is one of ours but for a slip; pytest itself warns of such ini keys.
+
+    A project may have variables of its own that begin as ours do: what is not close to one of ours is left alone.
+    """
+    known = {option.variable.removeprefix(_PREFIX): option for option in OPTIONS}
+    strangers = sorted(name for name in environment if name.startswith(_PREFIX) and name[len(_PREFIX) :] not in known)
+    if not strangers:
+        return
+    from difflib import get_close_matches
+
+    for name in strangers:
+        close = get_close_matches(name[len(_PREFIX) :], known, n=1, cutoff=_SLIP)
+        if close:
+            raise ConfigError(f"${name} is no setting of pytest-ctxeval; did you mean '${known[close[0]].variable}'?")
 
 
 def on_ci(environment: Mapping[str, str]) -> bool:

@@ -50,6 +50,38 @@ def test_a_wrong_value_of_the_environment_is_named_by_its_variable(
     assert suite.in_process().errlines[0].startswith("ERROR: $CTXEVAL_GATE: 'nonsense' has no bar")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("CTXEVAL_RECROD", "CTXEVAL_RECORD"),
+        ("CTXEVAL_GATES", "CTXEVAL_GATE"),
+        ("CTXEVAL_BASE_LINE", "CTXEVAL_BASELINE"),
+        ("CTXEVAL_SAMPLE", "CTXEVAL_SAMPLES"),
+    ],
+)
+def test_a_misspelt_variable_is_told(suite: Suite, monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    suite.module("raise RuntimeError('collected')")
+    monkeypatch.setenv(name, "1")
+    result = suite.in_process(record="")
+    told = f"ERROR: ${name} is no setting of pytest-ctxeval; did you mean '${meant}'?"
+    assert [line for line in result.errlines if line] == [told]
+    assert result.ret == 4
+
+
+@pytest.mark.parametrize("name", ["CTXEVAL_EXAMPLES_URL", "CTXEVAL_JUDGE_URL", "CTXEVAL_"])
+def test_a_variable_of_the_project_is_its_own(suite: Suite, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    suite.cases("SCORE=0.9")
+    monkeypatch.setenv(name, "1")
+    suite.in_process().assert_outcomes(passed=1)
+
+
+def test_a_misspelt_key_of_the_ini_file_is_told_by_pytest(suite: Suite) -> None:
+    suite.cases("SCORE=0.9")
+    (suite.path / "pytest.ini").write_text("[pytest]\nctxeval_gate = unscored:0\n", encoding="utf-8")
+    assert "Unknown config option: ctxeval_gate" in suite.in_process().stdout.str()
+    assert suite.in_process("--strict-config").ret == 4
+
+
 def test_a_list_of_the_environment_is_split_as_a_shell_does(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     suite.cases("SCORE=0.9")
     monkeypatch.setenv("CTXEVAL_REPORT", "'my run.json' other.json")
