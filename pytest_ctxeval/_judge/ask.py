@@ -184,7 +184,7 @@ class Question:
         if len(call.misses) > misses:
             raise _MissedError(call.misses)
         if call.keyless:
-            raise keyless_error(call.tape, f"the judge {self.judge.name}")
+            raise keyless_error(call.tape, f"the judge {self.judge.name}", client=self.judge.client)
         if call.mocked:
             raise CassetteError(
                 f"another tool (respx, for instance) answered in the place of the judge {self.judge.name}, so there is "

@@ -11,6 +11,7 @@ from typing import Any, Final
 from langchain_core.language_models import BaseChatModel
 
 from pytest_ctxeval._core.text import harmless, one_line
+from pytest_ctxeval._judge.cassette.key import origin_of
 from pytest_ctxeval._judge.cassette.secrets import redact
 from pytest_ctxeval._judge.provider import PROVIDERS, parse_judge
 from pytest_ctxeval.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnreachableError
@@ -86,7 +87,7 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
     if "LengthFinishReasonError" in kinds:
         return cut_reply(judge, raw=_cut_text(error))
     if any("Timeout" in kind for kind in kinds):
-        return JudgeUnreachableError(f"the judge {judge} did not answer within {after_s:.1f} s", transient=True)
+        return JudgeUnreachableError(f"the judge {judge}{_address(error)} did not answer within {after_s:.1f} s", transient=True)
     if status in (401, 403):
         return JudgeUnreachableError(
             f"the judge {judge} refused the key (HTTP {status}), so judging stops here: {told}", refused=True
@@ -100,7 +101,7 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
         )
     if kinds & _UNREACHED:
         return JudgeUnreachableError(
-            f"the judge {judge} could not be reached, given up after {after_s:.1f} s: {told}", transient=True
+            f"the judge {judge}{_address(error)} could not be reached, given up after {after_s:.1f} s: {told}", transient=True
         )
     if answer and isinstance(error, (ValueError, TypeError, AttributeError, LookupError)):
         return JudgeReplyError(
@@ -139,12 +140,29 @@ _FORM: Final = re.compile(
 
 # By name, since no client is imported here: the SDKs' connection errors, httpx's and Python's own.
 _UNREACHED: Final = frozenset({"APIConnectionError", "ModelConnectionError", "TransportError", "OSError"})
+_CAUSES: Final = 8  # of an error, that are looked through for its request
 _TOO_LONG: Final = re.compile(
     r"context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long|too many (?:input )?tokens"
     r"|reduce the length|input is too long|exceeds? the (?:available|maximum|model)",
     re.IGNORECASE,
 )
 _TOKENS: Final = re.compile(r"(\d[\d,]{2,}) (?:input )?tokens|n_prompt_tokens\W+(\d+)|n_ctx\W+(\d+)|\((\d+) tokens\)")
+
+
+def _address(error: BaseException) -> str:
+    """Give " at HOST:PORT" where a client's error, or one that it came from, tells of its request."""
+    found: BaseException | None = error
+    for _ in range(_CAUSES):
+        if found is None:
+            break
+        try:
+            url = getattr(getattr(found, "request", None), "url", None)
+            if url is not None:
+                return f" at {one_line(redact(origin_of(str(url)).partition('://')[2]), 100)}"
+        except (RuntimeError, ValueError):  # httpx's, where an error has none; of a port that is no number
+            pass
+        found = found.__cause__ or found.__context__
+    return ""
 
 
 def _is_too_long(error: Exception) -> bool:

@@ -125,11 +125,39 @@ def told(tmp_path: Path, recorded: list[Any], asked: list[Any], *, client: str =
             [SAME, *(f"s{number}: {number} -> -1" for number in range(6)), "and 3 more"],
             id="many",
         ),
-        pytest.param(body(), body(), ["the same request, for another sample of it"], id="nothing"),
     ],
 )  # fmt: skip
 def test_what_has_changed(tmp_path: Path, before: Any, now: Any, lines: list[str]) -> None:
     assert told(tmp_path, [before], [now]) == lines
+
+
+def tape_of(path: Path, *made: Interaction) -> Tape:
+    write_recording(path, Recording("test_a.py::test", "m", OLD, complete=True, interactions=made), shown="a.yaml")
+    return Tape(path, node="test_a.py::test", mode="none", shown="a.yaml")
+
+
+@pytest.mark.parametrize(("recorded", "count"), [(1, "1 sample"), (2, "2 samples")])
+def test_a_sample_that_is_missing_is_not_called_stale(tmp_path: Path, recorded: int, count: str) -> None:
+    asked = json.dumps(body())
+    made = [Interaction("POST", URI, asked, 200, "OK", {}, "{}", sample=number) for number in range(recorded)]
+    other = Interaction("POST", URI, json.dumps(body(seed=1)), 200, "OK", {}, "{}", sample=7)
+    error = miss_error(tape_of(tmp_path / "a.yaml", *made, other), [Miss("POST", URI, asked)])
+    assert str(error) == (
+        f"not recorded yet: the cassette a.yaml holds {count} of this request, and more are asked for (samples= of the "
+        "marker, or --ctxeval-samples); what is there stays, and the others are recorded with\n\n"
+        "    pytest test_a.py::test --ctxeval-record=new_episodes\n\n"
+        "and with --ctxeval-samples, where it was given now"
+    )
+
+
+def test_a_request_to_one_more_server_of_a_host_is_stale(tmp_path: Path) -> None:
+    asked = json.dumps(body())
+    made = [Interaction("POST", f"http://a.example:{port}/v1", asked, 200, "OK", {}, "{}") for port in (1, 2)]
+    error = miss_error(tape_of(tmp_path / "a.yaml", *made), [Miss("POST", "http://a.example:3/v1", asked)])
+    assert str(error).startswith(
+        "stale: the cassette a.yaml holds this request, asked of other servers of that host: http://a.example:1, "
+        "http://a.example:2\n\nrecord this one test with"
+    )
 
 
 def test_a_long_change_of_a_text_is_cut(tmp_path: Path) -> None:

@@ -368,9 +368,18 @@ def test_a_prompt_that_is_too_long_says_so_with_the_lengths(server: LLMServer, b
 
 def test_a_server_that_is_down_says_so(bench: Bench) -> None:
     with pytest.raises(
-        JudgeUnreachableError, match=r"the judge m could not be reached, given up after \d+\.\d s: Connection error"
+        JudgeUnreachableError,
+        match=r"the judge m at 127\.0\.0\.1:9 could not be reached, given up after \d+\.\d s: Connection error",
     ):
         bench.assess(chat(NOWHERE))
+
+
+def test_of_an_address_that_is_down_no_more_than_host_and_port_is_said(bench: Bench) -> None:
+    with pytest.raises(JudgeUnreachableError) as down:
+        bench.assess(chat("http://anna:planted@127.0.0.1:9/v1?session=planted"))
+    assert "the judge m at 127.0.0.1:9 could not be reached" in str(down.value)
+    assert "planted" not in str(down.value)
+    assert "anna" not in str(down.value)
 
 
 def test_a_server_error_says_so(server: LLMServer, bench: Bench) -> None:
@@ -383,6 +392,12 @@ def test_a_judge_that_does_not_answer_in_time_says_so(server: LLMServer, bench: 
     server.latency_s = 1.0
     with pytest.raises(JudgeUnreachableError, match=r"the judge m did not answer within 0\.\d s"):
         bench.assess(chat(server), timeout_s=0.1)
+
+
+def test_a_client_that_gives_up_first_says_whom_it_has_asked(server: LLMServer, bench: Bench) -> None:
+    server.latency_s = 1.0
+    with pytest.raises(JudgeUnreachableError, match=r"the judge m at 127\.0\.0\.1:\d+ did not answer within 0\.\d s"):
+        bench.assess(chat(server, timeout=0.1))
 
 
 def test_structured_output_is_recorded_and_replayed(server: LLMServer, bench: Bench) -> None:
@@ -500,8 +515,9 @@ def test_a_missing_key_is_told_before_anything_goes_out(server: LLMServer, bench
     with pytest.raises(ConfigError) as refused:
         bench.assess(model)
     assert str(refused.value) == (
-        "test_a.py::test_b[x y]: this request is not recorded, and to record it the judge m needs a key; set it in the "
-        "environment (not set: OPENAI_API_KEY, GROQ_API_KEY, ANTHROPIC_API_KEY; to any value, where the server asks for none), or replay alone with --ctxeval-record=none"
+        "test_a.py::test_b[x y]: this request is not recorded, and to record it the judge m needs a key; set "
+        "OPENAI_API_KEY in the environment (to any value, where the server asks for none), take another judge (the "
+        "fixture judge_model, or --ctxeval-judge=PROVIDER:NAME), or replay alone with --ctxeval-record=none"
     )
     assert not server.requests
     assert "OPENAI_API_KEY" not in os.environ

@@ -165,7 +165,8 @@ def test_a_key_that_is_missing_for_a_recording_is_told_before_anything_goes_out(
     monkeypatch.setenv("JUDGE_URL", "http://judge.example/v1")
     recorded.cases("yes")
     told = recorded.run(record="once").stdout.str()
-    assert "and to record it the judge m needs a key; set it in the environment (not set: OPENAI_API_KEY" in told
+    assert "and to record it the judge m needs a key; set OPENAI_API_KEY in the environment (to any value" in told
+    assert "take another judge (the fixture judge_model, or --ctxeval-judge=PROVIDER:NAME)" in told
 
 
 def test_a_key_in_a_prompt_is_told_by_its_place_and_the_verdict_still_counts(recorded: Suite) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,10 +20,11 @@ from pytest_ctxeval._judge.cassette.changes import (
     moves,
     parse_body,
 )
+from pytest_ctxeval._judge.cassette.key import origin_of
 from pytest_ctxeval._judge.cassette.secrets import redact, unset_variables
 from pytest_ctxeval._judge.cassette.tape import Miss, Tape
 from pytest_ctxeval._judge.cassette.trim import Interaction
-from pytest_ctxeval._judge.provider import KEY_VARIABLES
+from pytest_ctxeval._judge.provider import KEY_VARIABLES, PROVIDERS
 from pytest_ctxeval.errors import CassetteMissError, ConfigError
 
 _COMPARED: Final = 200  # recordings that are looked through for the nearest one
@@ -44,19 +46,49 @@ def miss_error(tape: Tape, misses: Sequence[Miss], *, client: str = "") -> Casse
         )
     recorded, miss = _nearest(old.interactions, misses)
     changed = _changes(recorded, miss, _versions(old.client, client))
-    lines = "\n".join(f"    {line}" for line in changed) or "    the same request, for another sample of it"
+    lines = "\n".join(f"    {line}" for line in changed)
+    if not lines:
+        return _same_request_error(tape, old.interactions, recorded, miss)
     return CassetteMissError(
         f"stale: the cassette {tape.shown} holds no answer to this request; against the nearest recorded one\n\n"
         f"{lines}\n\n{_cure(tape, 'all')}"
     )
 
 
-def keyless_error(tape: Tape, who: str) -> ConfigError:
-    """Say that something is to be recorded and the key for it is missing; the request has not gone out."""
-    names = ", ".join(unset_variables(KEY_VARIABLES)) or "its key variable"
+def _same_request_error(
+    tape: Tape, held: Sequence[Interaction], recorded: Interaction, miss: Miss
+) -> CassetteMissError:
+    """Explain the miss of a request that is recorded, word by word: for fewer samples, or at another server."""
+    same = [each for each in held if each.key == replace(recorded, sample=each.sample).key]
+    origins = {each.origin for each in same}
+    if len(origins) > 1 and origin_of(miss.uri) not in origins:
+        return CassetteMissError(
+            f"stale: the cassette {tape.shown} holds this request, asked of other servers of that host: "
+            f"{', '.join(sorted(origins))}\n\n{_cure(tape, 'all')}"
+        )
+    count = len({each.sample for each in same})
+    return CassetteMissError(
+        f"not recorded yet: the cassette {tape.shown} holds {count} {'sample' if count == 1 else 'samples'} of this "
+        "request, and more are asked for (samples= of the marker, or --ctxeval-samples); what is there stays, and the "
+        f"others are recorded with\n\n    pytest {shlex.quote(tape.node)} --ctxeval-record=new_episodes\n\nand with "
+        "--ctxeval-samples, where it was given now"
+    )
+
+
+def keyless_error(tape: Tape, who: str, *, client: str = "") -> ConfigError:
+    """Say that something is to be recorded and the key for it is missing; the request has not gone out.
+
+    `client` is the package of the judge's model and its version; without it, all variables that are not set are named.
+    """
+    unset = unset_variables(KEY_VARIABLES)
+    package = client.partition(" ")[0].replace("-", "_")
+    own = [each.key for each in PROVIDERS.values() if each.module == package and each.key in unset]
+    names = ", ".join(filter(None, own or unset)) or "its key variable"
+    name = f"one of {names}" if ", " in names else names
+    another = "take another judge (the fixture judge_model, or --ctxeval-judge=PROVIDER:NAME), " if client else ""
     return ConfigError(
-        f"{tape.node}: this request is not recorded, and to record it {who} needs a key; set it in the environment "
-        f"(not set: {names}; to any value, where the server asks for none), or replay alone with --ctxeval-record=none"
+        f"{tape.node}: this request is not recorded, and to record it {who} needs a key; set {name} in the environment "
+        f"(to any value, where the server asks for none), {another}or replay alone with --ctxeval-record=none"
     )
 
 
