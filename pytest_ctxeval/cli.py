@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says, and give the exit code: 0 fine, 1 something to see to, 2 a wrong command."""
     parser = _parser()
     given, for_pytest = parser.parse_known_args(arguments)
+    if given.show_help is not None:
+        return _ask_for_command(given, for_pytest)
     if given.area == "cassettes":
         return _see_to_cassettes(given, for_pytest)
     if for_pytest:
@@ -63,6 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"ctxeval {given.area}: {error}", file=sys.stderr)
         return 2
+
+
+def _ask_for_command(given: argparse.Namespace, unknown: Sequence[str]) -> int:
+    given.show_help(sys.stderr)
+    if unknown:
+        print(f"\nunrecognized arguments: {' '.join(unknown)}", file=sys.stderr)
+    return 2
 
 
 def _see_to_cassettes(given: argparse.Namespace, for_pytest: Sequence[str]) -> int:
@@ -91,9 +101,12 @@ def _tell_of_runs(given: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _command(argparse.ArgumentParser, about=_ABOUT, prog="ctxeval", epilog=f"{_START}\n{_EXIT_CODES}")
-    areas = parser.add_subparsers(required=True, dest="area", metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"pytest-ctxeval {version('pytest-ctxeval')}")
+    parser.set_defaults(show_help=parser.print_help)
+    areas = parser.add_subparsers(dest="area", metavar="COMMAND")
     for name, about in RUNS.items():
         command = _command(areas.add_parser, name, about=about, epilog=f"{_EXAMPLES[name]}\n\n{_START}\n{_EXIT_CODES}")
+        command.set_defaults(show_help=None)
         _add_runs(name, command)
         command.add_argument("--gate", action="append", default=[], metavar="EXPR", help=_GATE_HELP)
         if name != "compare":
@@ -110,10 +123,12 @@ def _parser() -> argparse.ArgumentParser:
     cassettes = _command(
         areas.add_parser, "cassettes", about="list, check, prune or adopt cassettes", epilog=_EXIT_CODES
     )
-    commands = cassettes.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    cassettes.set_defaults(show_help=cassettes.print_help)
+    commands = cassettes.add_subparsers(dest="command", metavar="COMMAND")
     for name, about in CASSETTES.items():
         told = "Any other argument goes to pytest, for instance -n 4 or the folder of the tests."
         command = _command(commands.add_parser, name, about=about, epilog=f"{told}\n\n{_EXIT_CODES}")
+        command.set_defaults(show_help=None)
         if name in ("prune", "adopt"):
             command.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
@@ -22,6 +23,8 @@ Kind = Literal["mean", "low", "drop", "unscored", "missing"]
 _COUNTS: Final[tuple[Kind, ...]] = ("unscored", "missing")
 _NEED_BASELINE: Final[tuple[Kind, ...]] = ("drop", "missing")
 _NAMED: Final = 3
+# A bar, something between, and the beginning of another gate.
+_SEVERAL: Final = r":[\d. ]+[;,|&\s]\s*(?:context_awareness|contextual_relevancy|unscored|missing|drop)[.@:]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,16 @@ def parse_gate(text: str, *, metrics: Collection[str], required: bool) -> Gate:
     text = text.strip()
     target, colon, bar = text.rpartition(":")
     example = f"for example {next(iter(metrics), 'METRIC')}:0.8"
+    if re.search(_SEVERAL, text):
+        raise ConfigError(
+            f"{text!r} is more than one gate; give each by itself: an option, a line of the ini file or, "
+            "between spaces, a word of the variable"
+        )
+    if _is_number(bar) and not target.strip():
+        raise ConfigError(f"{text!r} names no metric; write METRIC:BAR, {example}")
     if not colon:
-        raise ConfigError(f"{text!r} has no bar; write METRIC:BAR, {example}")
+        quotes = ", and put the whole in quotes where the session holds a space" if "@" in text else ""
+        raise ConfigError(f"{text!r} has no bar; write METRIC:BAR, {example}{quotes}")
     name, at, session_id = target.partition("@")
     name = name.strip()
     if at and not session_id.strip():
@@ -119,7 +130,7 @@ def _checks(gate: Gate, summary: Summary, comparison: Comparison | None, told: C
         return
     rows = [row for row in summary.sessions if _means(gate, row)]
     if not rows:
-        yield _nothing(gate, _nothing_text(gate))
+        yield _nothing(gate, _nothing_text(gate, [row.session_id for row in summary.sessions]))
     elif gate.kind == "unscored":
         unscored = sum(row.n_unscored for row in rows)
         status: Status = "passed" if unscored <= gate.bar else "failed"
@@ -164,7 +175,8 @@ def _against_baseline(
         return
     rows = [row for row in comparison.sessions if _means(gate, row) and any(case.old for case in row.cases)]
     if not rows:
-        yield _nothing(gate, _nothing_text(gate).replace("no case was judged", "the baseline has no case"))
+        sessions = [row.session_id for row in comparison.sessions]
+        yield _nothing(gate, _nothing_text(gate, sessions).replace("no case was judged", "the baseline has no case"))
     of = {(row.session_id, row.metric, row.prompt_version): row for row in summary.sessions}
     for row in rows:
         faults = "; ".join(_regressions(gate, row, told))
@@ -203,9 +215,19 @@ def _named(cases: Sequence[CaseChange]) -> str:
     return names + (f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else "")
 
 
-def _nothing_text(gate: Gate) -> str:
+def _nothing_text(gate: Gate, sessions: Iterable[str]) -> str:
     judged = "no case was judged" if gate.metric is None else f"no case was judged for {gate.metric}"
-    return judged if gate.session_id is None else f"{judged} in session {gate.session_id!r}"
+    if gate.session_id is None:
+        return judged
+    known = sorted({one_line(session, 40) for session in sessions})
+    text = f"{judged} in session {gate.session_id!r}"
+    if not known or one_line(gate.session_id, 40) in known:
+        return text
+    close = nearest(gate.session_id, known)
+    if not close.startswith("known"):
+        return f"{text}; {close}"
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"{text}; there are {', '.join(known[:_NAMED])}{more}"
 
 
 def _label(gate: Gate) -> str:
@@ -216,6 +238,14 @@ def _nearest(metric: str, ending: str, metrics: Collection[str]) -> str:
     if metric in metrics:
         return nearest(f"{metric}.{ending}", [f"{metric}.low", f"{metric}.drop"])
     return nearest(metric, [*metrics, *_COUNTS, "drop"])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _share(text: str, bar: str, example: str) -> float:

@@ -195,6 +195,11 @@ def _is_set(environment: Mapping[str, str], name: str) -> bool:
     return environment.get(name, "").strip().lower() not in ("", "0", "false", "no")
 
 
+def place_of(config: pytest.Config, name: str) -> str:
+    """Say where the value of an option was given, as messages call it."""
+    return _given(config, next(option for option in OPTIONS if option.name == name)).where
+
+
 class _Given(NamedTuple):
     """What was given for an option, and where."""
 

@@ -15,18 +15,24 @@ from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._plugin.files import read_run, write_report
 from pytest_ctxeval._plugin.github import append_summary, workflow_commands
 from pytest_ctxeval._plugin.ledger import ledger_of
+from pytest_ctxeval._plugin.options import place_of
 from pytest_ctxeval._plugin.stash import BASELINE, BENCH, SETTINGS
 from pytest_ctxeval._plugin.unused import find_unused, selects_tests, told, was_left_out
 from pytest_ctxeval._report.costs import calls_text
 from pytest_ctxeval._report.report import Report
 from pytest_ctxeval._report.terminal import Line, lines
+from pytest_ctxeval.errors import ConfigError
 
 
 def read_baseline(config: pytest.Config) -> None:
     """Read the stored run that this one is to be compared with, before anything is judged. Raises `ConfigError`."""
     path = config.stash[SETTINGS].baseline
-    if path is not None:
+    if path is None:
+        return
+    try:
         config.stash[BASELINE] = read_run(path)[1]
+    except ConfigError as error:
+        raise ConfigError(f"{place_of(config, 'baseline')}: {error}") from None
 
 
 def finish_run(session: pytest.Session) -> None:

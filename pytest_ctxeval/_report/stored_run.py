@@ -24,6 +24,8 @@ from pytest_ctxeval.errors import ConfigError
 
 SCHEMA: Final = 1
 
+_WRITTEN_BY: Final = "--ctxeval-report=run.json writes one"
+
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -170,11 +172,13 @@ def parse_run(text: str, *, where: str) -> tuple[Run, Summary]:
     try:
         given = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{where}, line {error.lineno}: not JSON: {error.msg}") from None
+        raise ConfigError(
+            f"{where}, line {error.lineno}: not a stored run, which is JSON: {error.msg}; {_WRITTEN_BY}"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: not a stored run: {one_line(str(error), 200)}") from None
     if not isinstance(given, dict) or "schema" not in given:
-        raise ConfigError(f"{where}: not a stored run; --ctxeval-report=run.json writes one")
+        raise ConfigError(f"{where}: not a stored run; {_WRITTEN_BY}")
     if given["schema"] != SCHEMA or isinstance(given["schema"], bool):
         told = one_line(repr(given["schema"]), 40)
         raise ConfigError(f"{where}: its schema is {told}, and this version reads {SCHEMA}; write the run anew")
@@ -183,7 +187,9 @@ def parse_run(text: str, *, where: str) -> tuple[Run, Summary]:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in problem["loc"])
-        raise ConfigError(f"{where}: {one_line(place, 100)}: {one_line(problem['msg'], 200).lower()}") from None
+        raise ConfigError(
+            f"{where}: {one_line(place, 100)}: {one_line(problem['msg'], 200).lower()}; write the run anew"
+        ) from None
     run = _run(stored)
     summary = summarise(run.results, statistical_mode(run.stat))
     _check(stored, summary, where)

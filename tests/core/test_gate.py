@@ -76,6 +76,31 @@ def test_any_session_can_be_named(session_id: str) -> None:
     ("text", "message"),
     [
         ("", "'' has no bar; write METRIC:BAR, for example context_awareness:0.8"),
+        ("0.8", "'0.8' names no metric; write METRIC:BAR, for example context_awareness:0.8"),
+        (":0.8", "':0.8' names no metric; write METRIC:BAR, for example context_awareness:0.8"),
+        (
+            "context_awareness@my",
+            (
+                "'context_awareness@my' has no bar; write METRIC:BAR, for example context_awareness:0.8, and put the "
+                "whole in quotes where the session holds a space"
+            ),
+        ),
+        *(
+            (
+                text,
+                (
+                    f"{text!r} is more than one gate; give each by itself: an option, a line of the ini file or, "
+                    "between spaces, a word of the variable"
+                ),
+            )
+            for text in (
+                "context_awareness:0.8;unscored:0",
+                "context_awareness:0.8, unscored:0",
+                "context_awareness:0.8 | contextual_relevancy:0.8",
+                "context_awareness:0.8 unscored:0",
+                "context_awareness@shop:0.8;drop@shop:0.05",
+            )
+        ),
         (
             "context_awareness>=0.8",
             "'context_awareness>=0.8' has no bar; write METRIC:BAR, for example context_awareness:0.8",
@@ -249,7 +274,10 @@ def test_checks_stand_in_the_order_of_the_gates() -> None:
     ("text", "told"),
     [
         ("context_awareness:0.8", "no case was judged for context_awareness"),
-        ("context_awareness@shop:0.8", "no case was judged for context_awareness in session 'shop'"),
+        (
+            "context_awareness@shop:0.8",
+            "no case was judged for context_awareness in session 'shop'; there are techstore",
+        ),
     ],
 )
 def test_a_gate_that_finds_no_case_fails_only_where_it_is_required(text: str, told: str) -> None:
@@ -257,6 +285,25 @@ def test_a_gate_that_finds_no_case_fails_only_where_it_is_required(text: str, to
 
     assert checked(text, rows=rows, required=True) == [(None, "failed", told)]
     assert checked(text, rows=rows, required=False) == [(None, "not checked", told)]
+
+
+@pytest.mark.parametrize(
+    ("named", "known", "told"),
+    [
+        ("tecstore", ["techstore", "bank"], "; did you mean 'techstore'?"),
+        ('"my shop"', ["my shop"], "; did you mean 'my shop'?"),
+        ("x", ["b", "a"], "; there are a, b"),
+        ("x", ["d", "b", "a", "c"], "; there are a, b, c and 1 more"),
+        ("x", ["\x1b[31m::error::\n"], "; there are : :error::"),
+        ("x", [], ""),
+    ],
+)
+def test_an_unknown_session_names_those_there_are(named: str, known: list[str], told: str) -> None:
+    rows = tuple(row(session_id=session) for session in known)
+
+    assert checked(f"context_awareness@{named}:0.8", rows=rows) == [
+        (None, "failed", f"no case was judged for context_awareness in session {named!r}{told}")
+    ]
 
 
 def test_a_count_of_unscored_cases_needs_a_case_too() -> None:

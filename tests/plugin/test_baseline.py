@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -145,8 +146,14 @@ def test_c10_a_thousand_cases_against_a_baseline_stay_within_twenty_lines(suite:
             None,
             "--ctxeval-baseline: 'main.json' is not there; --ctxeval-report=run.json writes a run that can be compared with",
         ),
-        ("{}", "main.json: not a stored run; --ctxeval-report=run.json writes one"),
-        ("<<<<<<< HEAD", "main.json, line 1: not JSON: Expecting value"),
+        ("{}", "--ctxeval-baseline: main.json: not a stored run; --ctxeval-report=run.json writes one"),
+        (
+            "<<<<<<< HEAD",
+            (
+                "--ctxeval-baseline: main.json, line 1: not a stored run, which is JSON: Expecting value; "
+                "--ctxeval-report=run.json writes one"
+            ),
+        ),
     ],
     ids=["none", "empty", "conflict"],
 )
@@ -294,7 +301,10 @@ def test_what_a_stored_part_of_a_run_has_left_out_is_not_missing(changed: Suite)
     [
         (("gate", "main.json"), "ctxeval gate: nothing to check; give a bar, for example --gate=context_awareness:0.8"),
         (("gate", "none.json", "--gate=unscored:0"), "ctxeval gate: none.json: No such file or directory"),
-        (("gate", "test_it.py", "--gate=unscored:0"), "ctxeval gate: test_it.py, line 2: not JSON: Expecting value"),
+        (
+            ("gate", "test_it.py", "--gate=unscored:0"),
+            "ctxeval gate: test_it.py, line 2: not a stored run, which is JSON: Expecting value",
+        ),
         (
             ("gate", "main.json", "--gate=bleu:1"),
             (
@@ -323,6 +333,41 @@ def test_a_wrong_command_exits_with_2_and_says_why(changed: Suite, arguments: tu
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(told)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("area", [(), ("cassettes",)], ids=["alone", "cassettes"])
+def test_a_command_that_is_missing_shows_what_there_is(suite: Suite, area: tuple[str, ...]) -> None:
+    helped = suite.ctxeval_runs(*area, "--help")
+    alone = suite.ctxeval_runs(*area)
+    assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", helped.stdout)
+
+
+def test_the_command_tells_its_version(suite: Suite) -> None:
+    done = suite.ctxeval_runs("--version")
+    assert (done.returncode, done.stdout) == (0, f"pytest-ctxeval {metadata.version('pytest-ctxeval')}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<html>", "wrong.json, line 1: not a stored run, which is JSON: Expecting value; --ctxeval-report=run.json writes one"),
+        ("{}", "wrong.json: not a stored run; --ctxeval-report=run.json writes one"),
+        ('{"schema": 1}', "wrong.json: record: field required; write the run anew"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["option", "environment", "ini"])
+def test_a_baseline_that_is_no_stored_run_names_where_it_was_given(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, text: str, told: str, place: str
+) -> None:
+    (suite.path / "wrong.json").write_text(text, encoding="utf-8")
+    if place == "environment":
+        monkeypatch.setenv("CTXEVAL_BASELINE", "wrong.json")
+    if place == "ini":
+        suite.ini(ctxeval_baseline="wrong.json")
+    result = suite.in_process(*(["--ctxeval-baseline=wrong.json"] if place == "option" else []))
+    where = {"option": "--ctxeval-baseline", "environment": "$CTXEVAL_BASELINE", "ini": "ini ctxeval_baseline"}
+    assert result.ret == 4
+    assert result.errlines[0] == f"ERROR: {where[place]}: {told}"
 
 
 def test_a_low_end_needs_an_interval_in_a_stored_run_too(suite: Suite) -> None:

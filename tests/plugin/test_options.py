@@ -23,6 +23,7 @@ WRONG = [
     ("--ctxeval-report=run.docx", "--ctxeval-report: 'run.docx' is no kind of report; use a name that ends in .json, .md or .html"),
     ("--ctxeval-gate=context_awarenes:0.8", "--ctxeval-gate: 'context_awarenes:0.8': 'context_awarenes' is no metric; write METRIC:BAR, for example context_awareness:0.8; did you mean 'context_awareness'?"),
     ("--ctxeval-gate=context_awareness:8", "--ctxeval-gate: 'context_awareness:8': the bar '8' is not a number from 0 to 1; for example context_awareness:0.8"),
+    ("--ctxeval-gate=0.8", "--ctxeval-gate: '0.8' names no metric; write METRIC:BAR, for example context_awareness:0.8"),
     ("--ctxeval-baseline=none.json", "--ctxeval-baseline: 'none.json' is not there; --ctxeval-report=run.json writes a run that can be compared with"),
     ("--ctxeval-gate=drop:0.05", "--ctxeval-gate: 'drop:0.05' needs a stored run to compare with; name it with --ctxeval-baseline=FILE"),
 ]  # fmt: skip

@@ -153,9 +153,9 @@ def changed_case(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "run.json, line 1: not JSON: Expecting value"),
-        ("<html>", "run.json, line 1: not JSON: Expecting value"),
-        (GOOD[:-20], "run.json, line 76: not JSON: Unterminated string starting at"),
+        ("", "run.json, line 1: not a stored run, which is JSON: Expecting value"),
+        ("<html>", "run.json, line 1: not a stored run, which is JSON: Expecting value"),
+        (GOOD[:-20], "run.json, line 76: not a stored run, which is JSON: Unterminated string starting at"),
         ("[]", "run.json: not a stored run; --ctxeval-report=run.json writes one"),
         ("{}", "run.json: not a stored run; --ctxeval-report=run.json writes one"),
         ('{"schema": 1, "schema": 1}', "run.json: not a stored run: 'schema' stands there twice"),
