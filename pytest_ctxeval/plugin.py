@@ -86,10 +86,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each attempt at a test with no results."""
+    __tracebackhide__ = True
     if NODE_ID in item.stash:
         from pytest_ctxeval._plugin.attempt import start_attempt
 
-        start_attempt(item)
+        try:
+            start_attempt(item)
+        except ConfigError as error:  # of the marker: the way to it says nothing to the reader
+            raise error.with_traceback(None) from None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -87,7 +87,9 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
     if "LengthFinishReasonError" in kinds:
         return cut_reply(judge, raw=_cut_text(error))
     if any("Timeout" in kind for kind in kinds):
-        return JudgeUnreachableError(f"the judge {judge}{_address(error)} did not answer within {after_s:.1f} s", transient=True)
+        return JudgeUnreachableError(
+            f"the judge {judge}{_address(error)} did not answer within {after_s:.1f} s", transient=True
+        )
     if status in (401, 403):
         return JudgeUnreachableError(
             f"the judge {judge} refused the key (HTTP {status}), so judging stops here: {told}", refused=True
@@ -101,7 +103,8 @@ def explain(error: Exception, *, judge: str, after_s: float, answer: str = "") -
         )
     if kinds & _UNREACHED:
         return JudgeUnreachableError(
-            f"the judge {judge}{_address(error)} could not be reached, given up after {after_s:.1f} s: {told}", transient=True
+            f"the judge {judge}{_address(error)} could not be reached, given up after {after_s:.1f} s: {told}",
+            transient=True,
         )
     if answer and isinstance(error, (ValueError, TypeError, AttributeError, LookupError)):
         return JudgeReplyError(

@@ -81,6 +81,7 @@ def _case(helper: str, judge: ItemJudge, given: object, context: str | None, *, 
 
 
 def _judge_of_test(helper: str) -> ItemJudge:
+    __tracebackhide__ = True
     if not RUNNING:
         raise ConfigError(
             f"{helper} was called outside of a test that uses the plugin; take the fixture context_case or judge, or "

@@ -85,6 +85,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def check_marked(item: pytest.Item) -> None:
     """Raise `ConfigError` for a test that asks for a fixture of ours only while it runs."""
+    __tracebackhide__ = True
     if NODE_ID not in item.stash:
         raise ConfigError(
             f"{item.nodeid} asks for a fixture of pytest-ctxeval by request.getfixturevalue, so it was not known to be "

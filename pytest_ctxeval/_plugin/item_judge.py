@@ -341,6 +341,7 @@ def identity_of(metric: Metric, case: ContextCase) -> Identity:
 
 
 def metric_of(metric: Metric | str) -> Metric:
+    __tracebackhide__ = True
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
