@@ -161,16 +161,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Note that tests of ours are left out: the run cannot tell which recordings are needed."""
-    if any(NODE_ID in item.stash or item.get_closest_marker("ctxeval") for item in items):
-        items[0].config.stash[DESELECTED] = True
+    """Note which tests of ours are left out: the run cannot tell which recordings are needed."""
+    collect.note_deselected(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note that tests of ours were left out by a hook that did not say so."""
+    """Note which tests of ours were left out by a hook that did not say so."""
     collect.note_dropped(session)
     if hasattr(session.config, "workeroutput"):  # of a worker of pytest-xdist, which may have none of them left
-        session.config.workeroutput["ctxeval_left_out"] = session.config.stash.get(DESELECTED, False)
+        session.config.workeroutput["ctxeval_left_out"] = session.config.stash.get(DESELECTED, [])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -213,9 +212,10 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Note that tests of ours were left out, where a worker knows of it."""
-        if getattr(node, "workeroutput", {}).get("ctxeval_left_out"):
-            self._config.stash[DESELECTED] = True
+        """Note which tests of ours were left out, where a worker knows of it."""
+        left_out = getattr(node, "workeroutput", {}).get("ctxeval_left_out")
+        if left_out:
+            self._config.stash[DESELECTED] = left_out  # of every worker the same
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

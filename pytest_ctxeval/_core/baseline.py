@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pytest_ctxeval._core.numbers import below
+from pytest_ctxeval._core.numbers import below, count, figure
+from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.statistics import Aggregate, BayesianMode
-from pytest_ctxeval._core.summary import Summary
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import CaseResult, reaches, spread_of
 from pytest_ctxeval._core.weights import resolve_weights, weighted_mean
 
 Change = Literal["regressed", "missing", "improved", "within noise", "same", "new", "unscored", "left out"]
+
+_Key = tuple[str, str, str | None]  # of a row: session, metric, version
 
 _SAME: Final = 1e-9
 _NAMED: Final = 3
@@ -86,21 +88,23 @@ class Comparison:
         return tuple(case for session in self.sessions for case in session.having(change))
 
 
-def compare(old: Summary, new: Summary, *, left_out: Callable[[CaseResult], bool] = lambda _: False) -> Comparison:
-    """Compare two runs case by case; `left_out` says of a case that is gone whether the new run was not to have it.
+def compare(old: Run, new: Run) -> Comparison:
+    """Compare two runs case by case. A case that is gone is missing, unless the new run was not to have its test.
 
     A case has changed where the ranges of its samples do not touch, one sample being a range of no width: replayed
     from the same recordings it is the same to the last bit. It has regressed too where it fell through its own bar,
     or cannot be judged any more.
     """
     pairs = list(_paired(old.results, new.results))
-    rows: dict[tuple[str, str, str | None], list[CaseChange]] = {}
-    for row in new.sessions:
-        rows[row.session_id, row.metric, row.prompt_version] = []
+    rows: dict[_Key, list[CaseChange]] = {_key(result): [] for result in new.results}
+    likes = {row[:2]: row for row in reversed(rows)}
     for before, after in pairs:
-        rows.setdefault(_row(before, after, rows), []).append(_case(before, after, left_out))
+        change = _case(before, after, new.selection.leaves_out)
+        own = _key(change.result)
+        row = own if after is not None or own in rows else likes.get(own[:2], own)
+        rows.setdefault(row, []).append(change)
     sessions = tuple(_session(key, cases) for key, cases in rows.items())
-    return Comparison(tuple(_differences(pairs)), sessions)
+    return Comparison((*_shortcomings(old, pairs), *_differences(pairs)), sessions)
 
 
 def paired_interval(differences: Sequence[float], weights: Sequence[float]) -> Aggregate:
@@ -133,42 +137,35 @@ def _paired(
         lambda result: result.node_id,
         lambda _: None,
     )
-    waiting: dict[tuple[str, str, str], list[CaseResult]] = {}
-    for result in old:
-        waiting.setdefault(_identity(result), []).append(result)
     partner: dict[int, CaseResult] = {}
+    left = list(old)
     for key in alike:
+        waiting: dict[Any, deque[CaseResult]] = {}
+        for result in left:
+            waiting.setdefault((*_identity(result), key(result)), deque()).append(result)
         for at, result in enumerate(new):
-            candidates = waiting.get(_identity(result), [])
-            found = next((each for each in candidates if key(each) == key(result)), None) if at not in partner else None
-            if found is not None:
-                partner[at] = found
-                candidates.remove(found)
+            candidates = waiting.get((*_identity(result), key(result))) if at not in partner else None
+            if candidates:
+                partner[at] = candidates.popleft()
+        taken = set(map(id, partner.values()))
+        left = [result for result in left if id(result) not in taken]
     yield from ((partner.get(at), result) for at, result in enumerate(new))
-    yield from ((left, None) for each in waiting.values() for left in each)
+    yield from ((result, None) for result in left)
 
 
 def _identity(result: CaseResult) -> tuple[str, str, str]:
     return result.session_id, result.metric, result.qa_id
 
 
-def _row(
-    old: CaseResult | None, new: CaseResult | None, rows: Iterable[tuple[str, str, str | None]]
-) -> tuple[str, str, str | None]:
-    """The row of the new run that a case belongs to; one that is missing to that of its like."""
-    result = new or old
-    assert result is not None
-    own = (result.session_id, result.metric, result.prompt_version)
-    if new is not None or own in rows:
-        return own
-    return next((row for row in rows if row[:2] == own[:2]), own)
+def _key(result: CaseResult) -> _Key:
+    return result.session_id, result.metric, result.prompt_version
 
 
-def _case(old: CaseResult | None, new: CaseResult | None, left_out: Callable[[CaseResult], bool]) -> CaseChange:
+def _case(old: CaseResult | None, new: CaseResult | None, left_out: Callable[[str], bool]) -> CaseChange:
     if old is None:
         return CaseChange("new", None, new, text=_shown(new))
     if new is None:
-        return CaseChange("left out" if left_out(old) else "missing", old, None, text=f"was {_shown(old)}")
+        return CaseChange("left out" if left_out(old.node_id) else "missing", old, None, text=f"was {_shown(old)}")
     if new.score is None:
         change: Change = "unscored" if old.score is None else "regressed"
         return CaseChange(change, old, new, text=f"{_shown(old)} -> {_shown(new)}")
@@ -201,7 +198,7 @@ def _shown(result: CaseResult | None) -> str:
     return "unscored" if result is None or result.score is None else f"{result.score:.2f}"
 
 
-def _session(key: tuple[str, str, str | None], cases: Sequence[CaseChange]) -> SessionChange:
+def _session(key: _Key, cases: Sequence[CaseChange]) -> SessionChange:
     """Sum the cases of a row up. Their weights are those of the new run, over all of its cases."""
     present = [case for case in cases if case.new is not None]
     weights = resolve_weights([case.result.weight for case in present]).values
@@ -210,6 +207,17 @@ def _session(key: tuple[str, str, str | None], cases: Sequence[CaseChange]) -> S
     ]
     difference, low, high = paired_interval([each for each, _ in scored], [weight for _, weight in scored])
     return SessionChange(*key, tuple(cases), difference, low, high)
+
+
+def _shortcomings(old: Run, pairs: Iterable[tuple[CaseResult | None, CaseResult | None]]) -> Iterator[str]:
+    """Say what the earlier run lacks, and would have had as a whole."""
+    if old.broken_off:
+        yield "was broken off: what it did not come to counts as new"
+    left_out = sum(
+        before is None and after is not None and old.selection.leaves_out(after.node_id) for before, after in pairs
+    )
+    if left_out:
+        yield f"left out {count(left_out, 'case')} of this run, which {'counts' if left_out == 1 else 'count'} as new"
 
 
 def _differences(pairs: Iterable[tuple[CaseResult | None, CaseResult | None]]) -> Iterator[str]:
@@ -223,6 +231,7 @@ def _differences(pairs: Iterable[tuple[CaseResult | None, CaseResult | None]]) -
         ("temperature", lambda result: "not told" if result.temperature is None else f"{result.temperature:g}"),
         ("samples", lambda result: len(result.samples)),
     )
+    yield from (f"bar {change}" for change in _changed(scored, _bar))
     for name, fact in facts:
         yield from (f"{name} {change}" for change in _changed(asked, fact))
     for metric in dict.fromkeys(new.metric for _, new in asked):
@@ -234,6 +243,10 @@ def _differences(pairs: Iterable[tuple[CaseResult | None, CaseResult | None]]) -
         if other:
             named = ", ".join(one_line(each, 40) for each in other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
             yield f"{name} of {len(other)} {'case' if len(other) == 1 else 'cases'} is another: {named}"
+
+
+def _bar(result: CaseResult) -> str:
+    return "none" if result.min is None else figure(result.min)
 
 
 _QUESTION: Final[tuple[tuple[str, Callable[[CaseResult], Any]], ...]] = (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from pytest_ctxeval._core.numbers import above, below, figure
+from pytest_ctxeval._core.numbers import above, below, count, figure
 from pytest_ctxeval._core.text import nearest, one_line
 from pytest_ctxeval._core.verdict import reaches
 from pytest_ctxeval.errors import ConfigError
@@ -170,13 +170,19 @@ def _against_baseline(
         return
     if gate.kind == "missing":
         missing = len(comparison.having("missing"))
+        if not missing and not summary.results:
+            yield _nothing(gate, "no case was judged")
+            return
         status: Status = "passed" if missing <= gate.bar else "failed"
         yield GateCheck(gate, None, status, f"{missing} missing, {gate.bar} allowed")
         return
-    rows = [row for row in comparison.sessions if _means(gate, row) and any(case.old for case in row.cases)]
-    if not rows:
+    known = [row for row in comparison.sessions if _means(gate, row) and any(case.old for case in row.cases)]
+    rows = [row for row in known if any(case.old and case.change != "left out" for case in row.cases)]
+    if not known:
         sessions = [row.session_id for row in comparison.sessions]
         yield _nothing(gate, _nothing_text(gate, sessions).replace("no case was judged", "the baseline has no case"))
+    elif not rows:
+        yield _nothing(gate, "no case was judged that the baseline has")
     of = {(row.session_id, row.metric, row.prompt_version): row for row in summary.sessions}
     for row in rows:
         faults = "; ".join(_regressions(gate, row, told))
@@ -206,7 +212,7 @@ def _regressions(gate: Gate, row: SessionChange, told: Collection[Kind]) -> Iter
 def _held(gate: Gate, row: SessionChange) -> str:
     fall = -(row.difference or 0.0)
     if row.difference is not None and not reaches(gate.bar, fall):
-        return f"fell by {above(fall, gate.bar)}, within the noise"
+        return f"fell by {above(fall, gate.bar)}, within the noise of {count(row.n_pairs, 'case')}"
     return f"drop <= {figure(gate.bar)}"
 
 

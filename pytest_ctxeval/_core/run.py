@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_ctxeval._core.selection import Selection
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost
 
 StatMode = Literal["frequentist", "bayesian"]
@@ -15,7 +16,8 @@ class Run:
     """The results of a run, in the order of the collection, and what is to be known of it.
 
     `assistant` are the calls of assistants under test, `spent` is what attempts that were rerun have cost. `partial`
-    says why some tests were left out, None where none was; `broken_off` that it did not come to its end.
+    says why some tests were left out, None where none was, and `selection` which ones those are; `broken_off` says that
+    the run did not come to its end.
     """
 
     results: tuple[CaseResult, ...]
@@ -24,4 +26,5 @@ class Run:
     assistant: Calls = field(default_factory=Calls)
     spent: Cost = field(default_factory=Cost)
     partial: str | None = None
+    selection: Selection = field(default_factory=Selection)
     broken_off: bool = False

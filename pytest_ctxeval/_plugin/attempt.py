@@ -66,7 +66,7 @@ def _text(item: pytest.Item, *, with_plan: bool) -> str:
     return to_text(
         results,
         use=item.stash.get(USE, None),
-        partial=item.config.stash.get(DESELECTED, False),
+        partial=bool(item.config.stash.get(DESELECTED, [])),
         assistant=counter.calls if counter is not None else Calls(),
         stopped=stopped,
         planned=planned(item) if with_plan else None,

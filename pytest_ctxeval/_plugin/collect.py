@@ -26,12 +26,12 @@ _OURS: Final = "pytest_ctxeval.plugin"
 
 def mark_item(item: pytest.Item) -> None:
     """Give a test that uses the plugin its keyword, its marker, its judge and its place in the collection."""
-    marked = item.get_closest_marker("ctxeval") is not None
+    marked = _is_marked(item)
     if not marked and not _uses_fixtures(item):
         return
-    position = item.config.stash.get(COLLECTED, 0)
-    item.config.stash[COLLECTED] = position + 1
-    item.stash[NODE_ID], item.stash[POSITION] = item.nodeid, position
+    collected = item.config.stash.setdefault(COLLECTED, [])
+    item.stash[NODE_ID], item.stash[POSITION] = item.nodeid, len(collected)
+    collected.append(item.nodeid)
     item.extra_keyword_matches.add("context")
     if not marked:
         item.add_marker("ctxeval")
@@ -52,11 +52,19 @@ def mark_late(items: list[pytest.Item]) -> None:
         items[0].config.stash[JUDGED] = ours
 
 
+def note_deselected(items: list[pytest.Item]) -> None:
+    """Note which tests of ours are among those that are left out."""
+    ours = [item.stash.get(NODE_ID, item.nodeid) for item in items if NODE_ID in item.stash or _is_marked(item)]
+    if ours:
+        items[0].config.stash.setdefault(DESELECTED, []).extend(ours)
+
+
 def note_dropped(session: pytest.Session) -> None:
-    """Note whether fewer tests of ours are left than were collected."""
+    """Note which tests of ours were collected and are left out, where some are."""
     stash = session.config.stash
-    if COLLECTED in stash and sum(NODE_ID in item.stash for item in session.items) < stash[COLLECTED]:
-        stash[DESELECTED] = True
+    if COLLECTED in stash and sum(NODE_ID in item.stash for item in session.items) < len(stash[COLLECTED]):
+        left = {item.stash[NODE_ID] for item in session.items if NODE_ID in item.stash}
+        stash[DESELECTED] = [node for node in stash[COLLECTED] if node not in left]
 
 
 def is_judged(request: pytest.FixtureRequest) -> bool:
@@ -149,6 +157,10 @@ def line_of(item: pytest.Item) -> int | None:
     file, line, _ = item.location
     same = file.replace("\\", "/") == item.stash[NODE_ID].partition("::")[0]
     return line + 1 if same and line is not None else None
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    return item.get_closest_marker("ctxeval") is not None
 
 
 def _is_given(item: pytest.Item) -> bool:

@@ -16,8 +16,9 @@ from pytest_ctxeval._plugin.files import read_run, write_report
 from pytest_ctxeval._plugin.github import append_summary, workflow_commands
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import place_of
+from pytest_ctxeval._plugin.selected import selection_of
 from pytest_ctxeval._plugin.stash import BASELINE, BENCH, SETTINGS
-from pytest_ctxeval._plugin.unused import find_unused, selects_tests, told, was_left_out
+from pytest_ctxeval._plugin.unused import find_unused, selects_tests, told
 from pytest_ctxeval._report.costs import calls_text
 from pytest_ctxeval._report.report import Report
 from pytest_ctxeval._report.terminal import Line, lines
@@ -30,7 +31,7 @@ def read_baseline(config: pytest.Config) -> None:
     if path is None:
         return
     try:
-        config.stash[BASELINE] = read_run(path)[1]
+        config.stash[BASELINE] = read_run(path)[0]
     except ConfigError as error:
         raise ConfigError(f"{place_of(config, 'baseline')}: {error}") from None
 
@@ -90,6 +91,7 @@ def report_of(config: pytest.Config) -> Report:
             assistant=ledger.assistant,
             spent=ledger.spent,
             partial=ledger.left_out,
+            selection=selection_of(config),
             broken_off=broken_off,
         ),
         summary=ledger.summary,
@@ -117,5 +119,4 @@ def _comparison(session: pytest.Session, summary: Summary) -> Comparison | None:
     ledger_of(config).left_out = "tests were left out" if selects_tests(config) else None
     if BASELINE not in config.stash:
         return None
-    is_left_out = was_left_out(config)
-    return compare(config.stash[BASELINE], summary, left_out=lambda result: is_left_out(result.node_id))
+    return compare(config.stash[BASELINE], Run(summary.results, selection=selection_of(config)))

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_ctxeval._core.summary import Summary
+    from pytest_ctxeval._core.run import Run
     from pytest_ctxeval._core.verdict import CaseResult
     from pytest_ctxeval._judge.cassette.tape import Ending, Use
     from pytest_ctxeval._plugin.ahead import Ahead
@@ -24,15 +24,15 @@ RUNNING: Final[list[pytest.Item]] = []
 
 # Of a config.
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
-BASELINE: Final[pytest.StashKey[Summary]] = pytest.StashKey()  # the stored run to compare with
+BASELINE: Final[pytest.StashKey[Run]] = pytest.StashKey()  # the stored run to compare with
 LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
 BENCH: Final[pytest.StashKey[Bench]] = pytest.StashKey()  # what the tests of one process share
 JUDGED: Final[pytest.StashKey[Collection[str]]] = pytest.StashKey()  # the ids of all tests of ours
-DESELECTED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether some tests were left out
+DESELECTED: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of tests of ours that were left out
 TESTS: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of all tests, of others too
 BROKEN: Final[pytest.StashKey[str]] = pytest.StashKey()  # why not all of them were found or run
 SKIPPED: Final[pytest.StashKey[str]] = pytest.StashKey()  # a file that was skipped as a whole
-COLLECTED: Final[pytest.StashKey[int]] = pytest.StashKey()  # how many items were collected so far
+COLLECTED: Final[pytest.StashKey[list[str]]] = pytest.StashKey()  # the ids of tests of ours, as they were found
 NAMED: Final[pytest.StashKey[bool]] = pytest.StashKey()  # whether a test says by which metrics it will be judged
 
 # Of an item.

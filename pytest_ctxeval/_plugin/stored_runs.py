@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_ctxeval._core.baseline import Comparison, compare
+from pytest_ctxeval._core.baseline import compare
 from pytest_ctxeval._core.combine import combine
 from pytest_ctxeval._core.gate import Gate, GateCheck, check_gates, check_needs, parse_gate
 from pytest_ctxeval._core.run import Run
@@ -59,7 +59,7 @@ def _tell(run: Run, summary: Summary, asked: Asked) -> int:
     gates = [_gate(text) for text in asked.gates]
     _check(gates, run, asked)
     reports = [report_path(text) for text in asked.reports]
-    comparison = _comparison(run, summary, asked.baseline)
+    comparison = compare(read_run(asked.baseline)[0], run) if asked.baseline else None
     mode = statistical_mode(run.stat)
     report = Report(
         run=run,
@@ -93,12 +93,6 @@ def _check(gates: Sequence[Gate], run: Run, asked: Asked) -> None:
         )
     except ConfigError as error:
         raise ConfigError(f"--gate: {error}") from None
-
-
-def _comparison(run: Run, summary: Summary, baseline: Path | None) -> Comparison | None:
-    if baseline is None:
-        return None
-    return compare(read_run(baseline)[1], summary, left_out=lambda _: run.partial is not None)
 
 
 def _broken_off(gates: Sequence[Gate]) -> tuple[GateCheck, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -62,21 +62,8 @@ def why_partial(session: pytest.Session) -> str:
 def selects_tests(config: pytest.Config) -> bool:
     """Whether tests were left out: by the command line, by a hook or by another plugin."""
     names = ("lf", "stepwise", "ignore_glob", "pyargs", "setuponly", "setupplan")
-    told = ledger_of(config).partial or config.stash.get(DESELECTED, False)
+    told = ledger_of(config).partial or bool(config.stash.get(DESELECTED, []))
     return told or any(getattr(config.option, name, None) for name in names) or any("::" in arg for arg in config.args)
-
-
-def was_left_out(config: pytest.Config) -> Callable[[str], bool]:
-    """Give what says of a test that is not in this run, by its id, whether the run was not to have it."""
-    if selects_tests(config):
-        return lambda _: True
-    folders, ignored = _folders(config, config.args), _folders(config, config.getoption("ignore", None) or ())
-
-    def is_elsewhere(node: str) -> bool:
-        path = config.rootpath / node.partition("::")[0]
-        return not _is_under(path, folders) or _is_under(path, ignored)
-
-    return is_elsewhere
 
 
 def told(unused: Unused, base: Path) -> list[str]:

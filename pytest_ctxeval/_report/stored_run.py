@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_ctxeval._core.run import Run, StatMode
+from pytest_ctxeval._core.selection import Selection
 from pytest_ctxeval._core.statistics import statistical_mode
 from pytest_ctxeval._core.strict_json import finite, no_constant, no_duplicates
 from pytest_ctxeval._core.summary import Summary, summarise
@@ -123,6 +124,14 @@ class StoredGate(_Stored):
     text: str
 
 
+class StoredSelection(_Stored):
+    """Which tests the run was to have, by their ids: all in `paths`, but for `ignored` (patterns) and `deselected`."""
+
+    paths: list[str]
+    ignored: list[str]
+    deselected: list[str]
+
+
 class StoredRun(_Stored):
     """A run of pytest-ctxeval. `schema` counts up whenever a reader of the version before would be misled."""
 
@@ -130,6 +139,7 @@ class StoredRun(_Stored):
     record: str
     stat: StatMode
     partial: Annotated[str | None, Field(description="why tests were left out of the run")]
+    selection: StoredSelection
     broken_off: bool
     assistant: StoredCalls
     spent: Annotated[StoredCost, Field(description="in attempts that were rerun")]
@@ -146,6 +156,7 @@ def run_json(report: Report) -> str:
         "record": run.record,
         "stat": run.stat,
         "partial": run.partial,
+        "selection": asdict(run.selection),
         "broken_off": run.broken_off,
         "assistant": asdict(run.assistant),
         "spent": asdict(run.spent),
@@ -193,7 +204,7 @@ def parse_run(text: str, *, where: str) -> tuple[Run, Summary]:
     run = _run(stored)
     summary = summarise(run.results, statistical_mode(run.stat))
     _check(stored, summary, where)
-    return run, summary
+    return replace(run, results=summary.results), summary
 
 
 def schema_json() -> str:
@@ -223,6 +234,7 @@ def _run(stored: StoredRun) -> Run:
         assistant=_calls(stored.assistant),
         spent=Cost(_calls(stored.spent.calls), stored.spent.tokens),
         partial=stored.partial,
+        selection=_selection(stored.selection),
         broken_off=stored.broken_off,
     )
 
@@ -233,6 +245,10 @@ def _result(case: StoredCase) -> CaseResult:
     plain["statements"] = tuple(Statement(**dict(each)) for each in case.statements)
     plain["calls"] = _calls(case.calls)
     return CaseResult(**plain)
+
+
+def _selection(stored: StoredSelection) -> Selection:
+    return Selection(tuple(stored.paths), tuple(stored.ignored), tuple(stored.deselected))
 
 
 def _calls(stored: StoredCalls) -> Calls:

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange, compare, paired_interval
+from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange, paired_interval
+from pytest_ctxeval._core.baseline import compare as compare_runs
 from pytest_ctxeval._core.gate import check_gates, parse_gate
+from pytest_ctxeval._core.run import Run
+from pytest_ctxeval._core.selection import Selection
 from pytest_ctxeval._core.statistics import BayesianMode
 from pytest_ctxeval._core.summary import Summary, summarise
 from pytest_ctxeval._core.verdict import CaseResult, Sample
@@ -44,6 +47,10 @@ def case(
 
 def run(*cases: CaseResult) -> Summary:
     return summarise([replace(each, position=at) for at, each in enumerate(cases)], BayesianMode())
+
+
+def compare(old: Summary, new: Summary, selection: Selection = Selection()) -> Comparison:  # noqa: B008  # frozen
+    return compare_runs(Run(old.results), Run(new.results, selection=selection))
 
 
 def changes(comparison: Comparison) -> dict[str, tuple[str, str]]:
@@ -102,8 +109,12 @@ def test_what_became_of_a_case(old: CaseResult, new: CaseResult, change: Change,
 
 
 def test_a_case_that_the_run_was_not_to_have_is_left_out_and_not_missing() -> None:
-    comparison = compare(run(case("q1", 0.9), case("q2", 0.9)), run(case("q1", 0.9)), left_out=lambda _: True)
+    old, selection = run(*(case(f"q{n}", 0.9) for n in (1, 2, 3))), Selection(deselected=("test_it.py::test[q2]",))
+    comparison = compare(old, run(case("q1", 0.9)), selection)
     assert changes(comparison)["q2"] == ("left out", "was 0.90")
+    assert changes(comparison)["q3"] == ("missing", "was 0.90")
+    assert checked(comparison, run(case("q1", 0.9)), "drop:0.05") == [("failed", "q3 missing")]
+    comparison = compare(old, run(case("q1", 0.9)), Selection(("test_it.py::test[q1]",)))
     assert checked(comparison, run(case("q1", 0.9)), "drop:0.05") == [("passed", "drop <= 0.05")]
 
 
@@ -233,7 +244,7 @@ def fallen(n: int, by: float, *, start: float = 0.95, bar: float | None = None) 
         (10, 0.0501, ("failed", "fell by 0.0501 > 0.0500")),
         (10, 0.0, ("passed", "drop <= 0.05")),
         (10, -0.05, ("passed", "drop <= 0.05")),
-        (3, 0.1, ("passed", "fell by 0.10 > 0.05, within the noise")),  # three cases are no proof
+        (3, 0.1, ("passed", "fell by 0.10 > 0.05, within the noise of 3 cases")),  # three cases are no proof
     ],
 )
 def test_a_session_whose_mean_fell_fails_where_that_is_no_noise(n: int, by: float, expected: tuple[str, str]) -> None:
@@ -297,7 +308,7 @@ def test_a_drop_is_looked_for_in_the_metric_and_session_that_are_named() -> None
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("drop@nowhere:0.05", "the baseline has no case in session 'nowhere'"),
+        ("drop@nowhere:0.05", "the baseline has no case in session 'nowhere'; there are shop"),
         ("contextual_relevancy.drop:0.05", "the baseline has no case for contextual_relevancy"),
     ],
 )

@@ -67,15 +67,95 @@ def test_a_missing_case_fails_the_drop_gate_and_missing_says_how_many_may(change
 
 @pytest.mark.parametrize(
     "selection",
-    [("-k", "shop-q2"), ("test_it.py::test_answers[shop-q2]",), ("--deselect", "test_it.py::test_answers[shop-q2]")],
+    [
+        ("-k", "shop-q2"),
+        ("test_it.py::test_answers[shop-q2]",),
+        ("--deselect", "test_it.py::test_answers[shop-q2]"),
+        ("--lf",),
+    ],
     ids=" ".join,
 )
 def test_what_a_selection_leaves_out_is_not_missing(changed: Suite, selection: tuple[str, ...]) -> None:
-    changed.cases(*OLD)
-    result = changed.in_process("--ctxeval-baseline=main.json", "--ctxeval-gate=drop:0.05", *selection)
+    whole = (*OLD, {"assistant": "SCORE=1.0", "qa_id": "gone"})
+    if "--lf" in selection:
+        changed.cases("SCORE=0.1", *whole[1:])
+        changed.in_process(*selection)
+    changed.cases(*whole)
+    result = changed.in_process("--ctxeval-baseline=main.json", *selection)
     assert result.ret == 0
     assert "left out" in section(result)
     assert "missing" not in section(result)
+
+
+SELECTIONS = {
+    "keyword": ("-k", "not q2"),
+    "mark": ("-m", "not slow"),
+    "deselect": ("--deselect", "test_it.py::test_answers[shop-q2]"),
+    "ignore": ("--ignore", "test_other.py"),
+    "pattern": ("--ignore-glob", "*_oth*"),
+    "file": ("test_it.py",),
+    "test": ("test_it.py::test_answers",),
+    "hook": (),
+    "stepwise": ("--stepwise",),
+}
+
+
+@pytest.mark.parametrize("way", [("-n", "0"), ("-n", "2")], ids=" ".join)
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_a_case_that_is_gone_is_missing_whatever_else_was_left_out(
+    changed: Suite, name: str, way: tuple[str, ...]
+) -> None:
+    """Of the five stored cases `gone` is gone, q2 or the other file is left out, and the rest is judged."""
+    changed.cases(*OLD, name="test_other", session="other")
+    changed.cases(*OLD)
+    if name == "hook":
+        with (changed.path / "conftest.py").open("a") as conftest:
+            conftest.write(
+                "\ndef pytest_collection_modifyitems(items):\n    items[:] = [each for each in items if 'q2' not in each.name]\n"
+            )
+    if name == "stepwise":
+        changed.cases(*OLD[:1], "SCORE=0.1", *OLD[2:])
+        changed.in_process(*SELECTIONS[name])
+        changed.cases(*OLD)
+    result = changed.run("--ctxeval-baseline=main.json", "--ctxeval-gate=drop:0.05", *SELECTIONS[name], *way)
+    assert result.ret == 1
+    assert "gone missing" in section(result)
+    assert "missing   shop-gone" in section(result).splitlines()
+
+
+def test_a_gate_on_what_has_changed_fails_where_nothing_was_judged(changed: Suite) -> None:
+    changed.cases(*OLD, {"assistant": "SCORE=1.0", "qa_id": "gone"})
+    gates = ("--ctxeval-gate=drop:0.05", "--ctxeval-gate=missing:0")
+    result = changed.in_process("--ctxeval-baseline=main.json", *gates, "-k", "typo", "--ctxeval-report=part.json")
+    told = (
+        "gate      drop:0.05  FAILED  no case was judged that the baseline has",
+        "gate      missing:0  FAILED  no case was judged",
+    )
+    assert result.ret == 1
+    assert set(told) <= set(section(result).splitlines())
+    stored = changed.ctxeval_runs("gate", "part.json", "--baseline=main.json", "--gate=drop:0.05", "--gate=missing:0")
+    assert (stored.returncode, set(told) <= set(stored.stdout.splitlines())) == (1, True)
+
+
+def test_a_baseline_of_some_tests_or_broken_off_is_said_before_any_number(changed: Suite) -> None:
+    changed.cases(*OLD)
+    changed.in_process("--ctxeval-report=part.json", "-k", "q2 or q3")
+    result = changed.in_process("--ctxeval-baseline=part.json")
+    assert section(result).splitlines()[0] == "baseline  left out 2 cases of this run, which count as new"
+    changed.module("def test_stop():\n    raise KeyboardInterrupt", name="test_stop")
+    changed.run("--ctxeval-report=broken.json", "test_it.py", "test_stop.py")
+    (changed.path / "test_stop.py").unlink()
+    result = changed.in_process("--ctxeval-baseline=broken.json")
+    assert section(result).splitlines()[0] == "baseline  was broken off: what it did not come to counts as new"
+
+
+def test_a_bar_that_was_lowered_is_said_before_any_number(suite: Suite) -> None:
+    suite.cases("SCORE=0.9", "SCORE=0.9")
+    suite.in_process("--ctxeval-report=main.json")
+    suite.cases("SCORE=0.3", "SCORE=0.9", bar=0.1)
+    result = suite.in_process("--ctxeval-baseline=main.json", "--ctxeval-gate=drop:0.05")
+    assert section(result).splitlines()[0] == "baseline  bar 0.80 -> 0.10"
+    assert "fell by 0.30 > 0.05, within the noise of 2 cases" in section(result)
 
 
 def test_of_a_folder_that_was_not_asked_for_nothing_is_missing(suite: Suite) -> None:
@@ -292,8 +372,11 @@ def test_e10_two_stored_runs_are_compared(changed: Suite) -> None:
 def test_what_a_stored_part_of_a_run_has_left_out_is_not_missing(changed: Suite) -> None:
     changed.in_process("--ctxeval-report=part.json", "-k", "q2")
     told = changed.ctxeval_runs("compare", "main.json", "part.json", "--gate=drop:0.05")
+    assert told.returncode == 1
+    assert "baseline  main.json: 1 missing, 1 same, 3 left out" in told.stdout
+    assert "FAILED  gone missing" in told.stdout
+    told = changed.ctxeval_runs("compare", "main.json", "part.json", "--gate=drop:0.05", "--gate=missing:1")
     assert told.returncode == 0
-    assert "baseline  main.json: 1 same, 4 left out" in told.stdout
 
 
 @pytest.mark.parametrize(

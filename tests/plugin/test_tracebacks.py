@@ -10,8 +10,7 @@ WRONG = {
         "samples=0 is not a number of 1 or more",
     ),
     "a marker on a parameter": (
-        "@pytest.mark.parametrize('x', [pytest.param(1, marks=pytest.mark.ctxeval(samples=0))])\n"
-        "def test_it(x, judge): pass\n",
+        "@pytest.mark.parametrize('x', [pytest.param(1, marks=pytest.mark.ctxeval(samples=0))])\ndef test_it(x, judge): 0\n",
         "samples=0 is not a number of 1 or more",
     ),
     "an assertion in a test of others": (

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from support.reports import report, wordy
 from support.suite import Suite
 
-from pytest_ctxeval._core.baseline import compare
-from pytest_ctxeval._core.statistics import BayesianMode
-from pytest_ctxeval._core.summary import summarise
+from pytest_ctxeval._core.selection import Selection
 from pytest_ctxeval._core.text import harmless
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Sample, Statement
 from pytest_ctxeval._report.html import html_report
@@ -159,9 +157,8 @@ def test_what_was_left_out_and_run_again_is_said() -> None:
 def test_a_session_that_is_gone_is_named() -> None:
     old = [wordy("q", 0.9), wordy("q", 0.9, session_id="desk"), wordy("r", 0.9, session_id="desk")]
     assert "desk, context awareness: 2 cases missing" in Page(html_report(report(wordy("q", 0.9), old=old))).seen
-    new = summarise([wordy("q", 0.9)], BayesianMode())
-    comparison = compare(summarise(old, BayesianMode()), new, left_out=lambda _: True)
-    page = Page(html_report(replace(report(wordy("q", 0.9), old=old), comparison=comparison)))
+    selection = Selection(deselected=tuple(each.node_id for each in old))
+    page = Page(html_report(report(wordy("q", 0.9), old=old, selection=selection)))
     assert "desk, context awareness: 2 cases left out" in page.seen
     assert page.data["cases"][1]["status"] == "left out"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ctxeval._core.gate import check_gates, parse_gate
 from pytest_ctxeval._core.run import Run
+from pytest_ctxeval._core.selection import Selection
 from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import summarise
 from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost, Sample, Statement
@@ -67,6 +68,7 @@ runs = st.builds(
     assistant=calls,
     spent=st.builds(Cost, calls, st.none() | counts),
     partial=st.none() | whole_texts,
+    selection=st.builds(Selection, *[st.lists(whole_texts, max_size=3).map(tuple)] * 3),
     broken_off=st.booleans(),
 )
 
@@ -155,7 +157,10 @@ def changed_case(**fields: Any) -> str:
     [
         ("", "run.json, line 1: not a stored run, which is JSON: Expecting value"),
         ("<html>", "run.json, line 1: not a stored run, which is JSON: Expecting value"),
-        (GOOD[:-20], "run.json, line 76: not a stored run, which is JSON: Unterminated string starting at"),
+        (
+            GOOD[:-20],
+            f"run.json, line {GOOD[:-20].count(chr(10)) + 1}: not a stored run, which is JSON: Unterminated string starting at",
+        ),
         ("[]", "run.json: not a stored run; --ctxeval-report=run.json writes one"),
         ("{}", "run.json: not a stored run; --ctxeval-report=run.json writes one"),
         ('{"schema": 1, "schema": 1}', "run.json: not a stored run: 'schema' stands there twice"),

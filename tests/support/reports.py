@@ -69,8 +69,9 @@ def report(
     """
     mode = BayesianMode()
     summary = summarise([replace(each, position=at) for at, each in enumerate(cases)], mode)
-    comparison = None if old is None else compare(summarise(old, mode), summary)
-    checks = check_gates([parse_gate(gate, metrics=METRICS, required=True) for gate in gates], summary, comparison)
     of_run = {name: fields.pop(name) for name in list(fields) if name in Run.__dataclass_fields__}
+    run = Run(results=summary.results, **of_run)
+    comparison = None if old is None else compare(Run(summarise(old, mode).results), run)
+    checks = check_gates([parse_gate(gate, metrics=METRICS, required=True) for gate in gates], summary, comparison)
     given = {"baseline": "main.json" if old is not None else "", "comparison": comparison, **fields}
-    return Report(run=Run(results=summary.results, **of_run), summary=summary, checks=checks, **given)
+    return Report(run=run, summary=summary, checks=checks, **given)

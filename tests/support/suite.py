@@ -106,7 +106,8 @@ class Suite:
         plugins += ["xdist.plugin", "xdist.looponfail"] if "-n" in arguments else []
         plugins += ["pytest_rerunfailures"] if "--reruns" in arguments else []
         plugins += ["pytest_asyncio.plugin"] if "--asyncio-mode=auto" in arguments else []
-        given = [*[part for plugin in plugins for part in ("-p", plugin)], "-p", "no:cacheprovider"]
+        plugins += [] if {"--lf", "--stepwise"} & {*arguments} else ["no:cacheprovider"]
+        given = [part for plugin in plugins for part in ("-p", plugin)]
         return [*given, *([f"--ctxeval-record={record}"] if record else []), *arguments]
 
     def cassettes(self) -> dict[str, str]:
