@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -52,20 +55,47 @@ _GATE_HELP: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says, and give the exit code: 0 fine, 1 something to see to, 2 a wrong command."""
+    """Do what the command line says, and give the exit code: 0 fine, 1 something to see to, 2 a wrong command.
+
+    The code stands where whoever reads the output has seen enough of it, and where it has letters that do not fit.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    code = 2
+    try:
+        code, text = _do(arguments)
+        if sys.stdout is not None:
+            print(text, end="\n" if text else "", flush=True)
+    except BrokenPipeError:
+        _write_no_more()
+    except OSError as error:
+        _write_no_more()
+        print(f"ctxeval: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _write_no_more() -> None:
+    """Let go of an output that takes no more, which the interpreter would try once more as it ends."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _do(arguments: Sequence[str] | None) -> tuple[int, str]:
     parser = _parser()
     given, for_pytest = parser.parse_known_args(arguments)
     if given.show_help is not None:
-        return _ask_for_command(given, for_pytest)
+        return _ask_for_command(given, for_pytest), ""
     if given.area == "cassettes":
-        return _see_to_cassettes(given, for_pytest)
+        return _see_to_cassettes(given, for_pytest), ""
     if for_pytest:
         parser.error(f"unrecognized arguments: {' '.join(for_pytest)}")
     try:
         return _tell_of_runs(given)
     except ConfigError as error:
         print(f"ctxeval {given.area}: {error}", file=sys.stderr)
-        return 2
+        return 2, ""
 
 
 def _ask_for_command(given: argparse.Namespace, unknown: Sequence[str]) -> int:
@@ -83,7 +113,7 @@ def _see_to_cassettes(given: argparse.Namespace, for_pytest: Sequence[str]) -> i
     return code if code in (0, 1) else 2 if code == 4 else 1  # 4 is pytest's own for a wrong option
 
 
-def _tell_of_runs(given: argparse.Namespace) -> int:
+def _tell_of_runs(given: argparse.Namespace) -> tuple[int, str]:
     from pytest_ctxeval._plugin import stored_runs
 
     asked = stored_runs.Asked(

@@ -18,7 +18,8 @@ def combine(shards: Mapping[str, Run]) -> Run:
     """Join runs, each under the name of its file, into the one that they are parts of.
 
     The result is the same in whatever order they come. Raises `ConfigError` where a case stands in two of them (it
-    names the cases), or where they were summed up by different statistics. Together they leave nothing out.
+    names the cases), also under ids that tell its test from other folders, or where they were summed up by different
+    statistics. Together they leave nothing out.
     """
     _check_apart(shards)
     stats = {run.stat: name for name, run in reversed([*shards.items()])}
@@ -38,19 +39,31 @@ def combine(shards: Mapping[str, Run]) -> Run:
 
 
 def _check_apart(shards: Mapping[str, Run]) -> None:
-    first: dict[tuple[Any, ...], str] = {}
+    known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
     twice: list[str] = []
     for name, run in shards.items():
-        for case in {
+        for node, *case in {
             (each.node_id, each.session_id, each.qa_id, each.metric, each.prompt_version) for each in run.results
         }:
-            other = first.setdefault(case, name)
-            if other != name:
-                twice.append(f"{one_line(case[0], 200)} in {one_line(other, 80)} and {one_line(name, 80)}")
+            like = known.setdefault((_without_folders(node), *case), [])
+            other = next((shard for its, shard in like if shard != name and _is_same_test(its, node)), None)
+            if other is not None:
+                twice.append(f"{one_line(node, 200)} in {one_line(other, 80)} and {one_line(name, 80)}")
+            like.append((node, name))
     if twice:
         twice.sort()
         shown = [*twice[:_NAMED], *([f"and {len(twice) - _NAMED} more"] if len(twice) > _NAMED else [])]
         raise ConfigError("\n    ".join(["the same case stands in two shards:", *shown]))
+
+
+def _without_folders(node: str) -> str:
+    file, colons, inner = node.partition("::")
+    return file.rpartition("/")[2] + colons + inner
+
+
+def _is_same_test(node: str, other: str) -> bool:
+    """Whether two ids are of one test, as seen from one folder or from two of which one is in the other."""
+    return node == other or node.endswith(f"/{other}") or other.endswith(f"/{node}")
 
 
 def _placed(runs: Iterable[Run]) -> list[CaseResult]:

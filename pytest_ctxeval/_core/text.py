@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,21 +17,35 @@ _ANSI: Final = re.compile(
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
-_COMMAND: Final = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^(\s*):(?=:)", re.MULTILINE)  # of GitHub
+_MARKED: Final = re.compile(r"##(?=\[|vso\[|teamcity\[)", re.IGNORECASE)  # of Azure, of TeamCity
 
 
 def harmless(text: str) -> str:
     """Make text safe to print: no control or escape sequence acts, no CI takes a line of it for a command."""
-    if not (_CONTROL.search(text) or "::" in text or "##[" in text):  # most is, and one look is cheaper than three
+    if not (_CONTROL.search(text) or "::" in text or "##" in text):  # most is, and one look is cheaper than three
         return text
     text = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], _ANSI.sub("", text.replace("\r\n", "\n")))
-    return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")
+    return _MARKED.sub("## ", _COMMAND.sub(r"\1: ", text))
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Make text safe and fit it on one line, of at most `width` characters where that is not 0."""
+    """Make text safe and fit it on one line, of at most `width` columns where that is not 0."""
     text = harmless(" ".join(text.split()))
-    return text if not width or len(text) <= width else f"{text[: max(width - 3, 0)].rstrip()}..."
+    if not width or (len(text) <= width and (text.isascii() or columns(text) <= width)):
+        return text
+    text = text[: max(width - 3, 0)]
+    while columns(text) > max(width - 3, 0):
+        text = text[:-1]
+    return f"{text.rstrip()}..."
+
+
+def columns(text: str) -> int:
+    """Give how many columns of a terminal text takes: two for wide characters, none for those that join the last."""
+    if text.isascii():
+        return len(text)
+    marks = sum(unicodedata.category(each) in ("Mn", "Me", "Cf") for each in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(each) in "WF" for each in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

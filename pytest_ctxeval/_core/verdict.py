@@ -83,7 +83,8 @@ class CaseResult:
 
     `weight` is the weight as given, `min` the bar of the assertion (None where the score was only asked
     for). `node_id` and `position` (in the collection) say which test it was, `line` where it stands in its file
-    (from 1, None where pytest does not know).
+    (from 1, None where pytest does not know). `expected` says that the case did not pass, and that its test was marked
+    as one that fails, or asked for the failure.
     """
 
     node_id: str
@@ -114,6 +115,12 @@ class CaseResult:
     reruns: int = 0
     temperature: float | None = None
     line: int | None = None
+    expected: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the case did not pass, and should have."""
+        return not self.passed and not self.expected
 
     @property
     def passed(self) -> bool:

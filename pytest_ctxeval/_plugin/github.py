@@ -16,7 +16,8 @@ def append_summary(report: Report) -> None:
     if not path:
         raise FileNotFoundError(2, "$GITHUB_STEP_SUMMARY is not set")
     with Path(path).open("a", encoding="utf-8", newline="\n") as file:
-        file.write(("\n" if file.tell() else "") + markdown_report(report))
+        begun = file.seekable() and file.tell() > 0
+        file.write(("\n" if begun else "") + markdown_report(report))
 
 
 def workflow_commands(report: Report, rootpath: Path) -> list[str]:

@@ -32,6 +32,7 @@ class _Entry:
     results: list[CaseResult] = field(default_factory=list)
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
+    red: bool = False
     reruns: int = 0
     again: bool = False  # whether the attempt does not count, since there will be another
     skipped: bool = False
@@ -66,6 +67,7 @@ class Ledger:
         if str(report.outcome) == "rerun":  # of pytest-rerunfailures
             entry.reruns += 1
             entry.again = True
+        entry.red = entry.red or report.failed
         if report.failed or _is_let_off(report):
             entry.failed = "worker crashed" if is_crash(report) else _first_line(report)
         entry.passed = entry.passed or (report.when == "call" and report.passed)
@@ -77,7 +79,7 @@ class Ledger:
         sent = json.loads(text)
         if "planned" in sent:
             entry.planned, entry.failed, entry.use = sent["planned"], None, Use()
-            entry.passed = entry.skipped = entry.again = False
+            entry.passed = entry.skipped = entry.again = entry.red = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
@@ -139,12 +141,18 @@ class Ledger:
         return [_id(node, entry) for node, entry in self._entries.items() if entry.failed or not entry.passed]
 
     def _of(self, node: str, entry: _Entry, siblings: _Siblings) -> Iterator[CaseResult]:
-        yield from (replace(result, reruns=entry.reruns) if entry.reruns else result for result in entry.results)
+        yield from (_settled(result, entry) for result in entry.results)
         if entry.failed and entry.planned:
             had = {_measure(result) for result in entry.results}
             for metric, version in siblings.measures(node, entry) - had:
                 about = {**entry.planned, "metric": metric, "prompt_version": version, "reruns": entry.reruns}
-                yield CaseResult(**about, score=None, unscored=entry.failed)
+                yield CaseResult(**about, score=None, unscored=entry.failed, expected=not entry.red)
+
+
+def _settled(result: CaseResult, entry: _Entry) -> CaseResult:
+    """A result with what is known of its test only when that is over."""
+    expected = not result.passed and not entry.red
+    return replace(result, reruns=entry.reruns, expected=expected) if entry.reruns or expected else result
 
 
 class _Siblings:

@@ -159,14 +159,20 @@ def read_settings(config: pytest.Config) -> Settings:
         concurrency=_one(given["concurrency"], _count, default=8),
         timeout_s=_one(given["timeout"], _seconds, default=120.0),
         structured=_one(given["structured"], _yes_or_no, default=False),
-        baseline=_one(given["baseline"], lambda text: _file(config.invocation_params.dir / text), default=None),
+        baseline=_one(given["baseline"], lambda text: _file(_base(config, given["baseline"]) / text), default=None),
         reports=tuple(
-            config.invocation_params.dir / _read(each, given["report"], report_path) for each in given["report"].values
+            _base(config, given["report"]) / _read(each, given["report"], report_path)
+            for each in given["report"].values
         ),
         github=_one(given["github"], _yes_or_no, default=False) and _is_set(os.environ, "GITHUB_ACTIONS"),
         unused=_one(given["unused"], _choice(UnusedMode), default="warn"),
         cassettes=config.rootpath / _one(given["cassettes"], str, default="cassettes"),
     )
+
+
+def _base(config: pytest.Config, given: _Given) -> Path:
+    """Give the folder that paths are relative to: the project's for the ini file, else where pytest was started."""
+    return config.rootpath if given.where.startswith("ini ") else config.invocation_params.dir
 
 
 def _check_variables(environment: Mapping[str, str]) -> None:

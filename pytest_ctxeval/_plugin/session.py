@@ -56,12 +56,12 @@ def write_reports(config: pytest.Config) -> None:
         try:
             write_report(path, report_of(config))
         except OSError as error:
-            ledger_of(config).notes.append(f"the report {path.name} could not be written: {error.strerror}")
+            ledger_of(config).notes.append(f"the report {path.name} could not be written: {error.strerror or error}")
     if config.stash[SETTINGS].github:
         try:
             append_summary(report_of(config))
         except OSError as error:
-            ledger_of(config).notes.append(f"the step summary could not be written: {error.strerror}")
+            ledger_of(config).notes.append(f"the step summary could not be written: {error.strerror or error}")
 
 
 def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[Line]:

@@ -17,8 +17,9 @@ from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import Summary, summarise
 from pytest_ctxeval._plugin.files import read_run, write_report
 from pytest_ctxeval._plugin.options import METRICS, report_path
+from pytest_ctxeval._report.outcome import outcome_of
 from pytest_ctxeval._report.report import Report
-from pytest_ctxeval._report.terminal import lines
+from pytest_ctxeval._report.terminal import Line, lines
 from pytest_ctxeval.errors import ConfigError
 
 _COLORS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
@@ -33,20 +34,27 @@ class Asked(NamedTuple):
     verbosity: int = 0
 
 
-def compare_runs(old: Path, new: Path, asked: Asked) -> int:
+class Told(NamedTuple):
+    """The exit code, and what is to be printed."""
+
+    code: int
+    text: str
+
+
+def compare_runs(old: Path, new: Path, asked: Asked) -> Told:
     """Tell what has changed from one stored run to another."""
     run, summary = read_run(new)
     return _tell(run, summary, asked._replace(baseline=old))
 
 
-def gate_run(path: Path, asked: Asked) -> int:
+def gate_run(path: Path, asked: Asked) -> Told:
     """Gate a stored run."""
     if not asked.gates:
         raise ConfigError("nothing to check; give a bar, for example --gate=context_awareness:0.8")
     return _tell(*read_run(path), asked)
 
 
-def combine_runs(paths: Sequence[Path], asked: Asked) -> int:
+def combine_runs(paths: Sequence[Path], asked: Asked) -> Told:
     """Join stored runs, and tell and gate the whole."""
     if len(set(paths)) < len(paths):
         raise ConfigError(f"{next(path for path in paths if paths.count(path) > 1)} is given twice")
@@ -54,8 +62,8 @@ def combine_runs(paths: Sequence[Path], asked: Asked) -> int:
     return _tell(run, summarise(run.results, statistical_mode(run.stat)), asked)
 
 
-def _tell(run: Run, summary: Summary, asked: Asked) -> int:
-    """Print the section, write the reports, and give 1 where a gate has failed. Raises `ConfigError` before that."""
+def _tell(run: Run, summary: Summary, asked: Asked) -> Told:
+    """Write the reports, and give the section, with 1 where a gate has failed. Raises `ConfigError` before that."""
     gates = [_gate(text) for text in asked.gates]
     _check(gates, run, asked)
     reports = [report_path(text) for text in asked.reports]
@@ -74,9 +82,8 @@ def _tell(run: Run, summary: Summary, asked: Asked) -> int:
         try:
             write_report(path, report)
         except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror}") from None
-    _print(report, asked.verbosity)
-    return 1 if report.failed else 0
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
+    return Told(1 if report.failed else 0, _text(report, asked.verbosity))
 
 
 def _gate(text: str) -> Gate:
@@ -99,8 +106,12 @@ def _broken_off(gates: Sequence[Gate]) -> tuple[GateCheck, ...]:
     return tuple(GateCheck(gate, None, "failed", "not checked, since the run was broken off") for gate in gates)
 
 
-def _print(report: Report, verbosity: int) -> None:
-    colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for line in lines(report, width=shutil.get_terminal_size((120, 24)).columns, verbosity=verbosity):
-        codes = [_COLORS[name] for name, on in line.markup.items() if on and name in _COLORS]
-        print(f"\x1b[{';'.join(codes)}m{line.text}\x1b[0m" if colored and codes else line.text)
+def _text(report: Report, verbosity: int) -> str:
+    colored = sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    found = lines(report, width=shutil.get_terminal_size((120, 24)).columns, verbosity=verbosity)
+    return "\n".join(_colored(line) if colored else line.text for line in found or [Line(outcome_of(report).text)])
+
+
+def _colored(line: Line) -> str:
+    codes = [_COLORS[name] for name, on in line.markup.items() if on and name in _COLORS]
+    return f"\x1b[{';'.join(codes)}m{line.text}\x1b[0m" if codes else line.text

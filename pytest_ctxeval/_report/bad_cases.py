@@ -47,8 +47,9 @@ def _found(result: CaseResult, change: CaseChange | None) -> BadCase | None:
     old = change.old if change else None
     if change is not None and change.change == "regressed":
         return BadCase("regressed", result, old, f"regressed {change.text}")
+    if not result.failed:
+        return None
     if result.score is None:
         return BadCase("unscored", result, old, "unscored")
-    if result.min is None or result.passed:
-        return None
+    assert result.min is not None  # what is asked for without a bar passes
     return BadCase("below the bar", result, old, below(result.score, result.min))

@@ -52,7 +52,7 @@ def _of_case(case: BadCase, shown_path: Callable[[str], str]) -> _Annotation:
     result = case.result
     metric = result.metric.replace("_", " ")
     return _Annotation(
-        kind="warning" if result.passed else "error",
+        kind="error" if result.failed else "warning",
         title=f"{metric} of {one_line(result.qa_id, _TITLE // 2)}: {case.fault}",
         message=f"{one_line(result.unscored or result.reason, _MESSAGE)}\n{one_line(result.node_id, _MESSAGE)}",
         file=shown_path(result.node_id.partition("::")[0]),
@@ -68,7 +68,9 @@ def _first(annotations: Sequence[_Annotation]) -> Iterator[_Annotation]:
     yield from annotations[: _SHOWN - 1]
     left = len(annotations) - _SHOWN + 1
     yield _Annotation(
-        annotations[0].kind, "context evaluation", f"and {left} more; the section at the end tells of them"
+        annotations[0].kind,
+        "context evaluation",
+        f"and {left} more; a report of the run, as --ctxeval-report=run.html, has all of them",
     )
 
 

@@ -72,9 +72,11 @@ def _json(value: Any) -> str:
 def _counts(report: Report) -> Iterator[str]:
     """What the verdict leaves out: every kind of verdict and gate, what has changed, what was not run."""
     results = report.summary.results
-    below = sum(result.score is not None and not result.passed for result in results)
-    unscored = sum(result.score is None for result in results)
-    kinds = {"passed": len(results) - below - unscored, "below their bar": below, "unscored": unscored}
+    below = sum(result.score is not None and result.failed for result in results)
+    unscored = sum(result.score is None and result.failed for result in results)
+    passed = sum(result.passed for result in results)
+    kinds = {"passed": passed, "below their bar": below, "unscored": unscored}
+    kinds["expected to fail"] = len(results) - passed - below - unscored
     yield f"{count(len(results), 'verdict')}{_each(kinds)}"
     if report.checks:
         statuses = Counter(check.status for check in report.checks)

@@ -79,6 +79,8 @@ def _old(old: CaseResult, new: CaseResult | None) -> dict[str, Any]:
 
 
 def _status(result: CaseResult) -> str:
+    if result.expected:
+        return "expected to fail"
     if result.score is None:
         return "unscored"
     if result.min is None:

@@ -18,8 +18,8 @@ class Outcome(NamedTuple):
 def outcome_of(report: Report) -> Outcome:
     """Give what came of a run. It has failed where a case, a gate or an unused recording has."""
     results = report.summary.results
-    low = sum(result.score is not None and not result.passed for result in results)
-    unscored = sum(result.score is None for result in results)
+    low = sum(result.score is not None and result.failed for result in results)
+    unscored = sum(result.score is None and result.failed for result in results)
     failed = sum(check.status == "failed" for check in report.checks)
     of = f"of {count(len(results), 'case')}"
     faults = ", ".join([
@@ -36,4 +36,6 @@ def outcome_of(report: Report) -> Outcome:
     gates = f", {count(passed, 'gate')}" if passed else ""
     if not results:
         return Outcome("nothing judged", "judged no case")
-    return Outcome("passed", f"passed: {count(len(results), 'case')}{gates}")
+    expected = sum(result.expected for result in results)
+    but = f", {expected:,} of them expected to fail" if expected else ""
+    return Outcome("passed", f"passed: {count(len(results), 'case')}{but}{gates}")

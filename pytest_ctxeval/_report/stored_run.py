@@ -28,7 +28,9 @@ SCHEMA: Final = 1
 _WRITTEN_BY: Final = "--ctxeval-report=run.json writes one"
 
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**53)]  # what every reader of JSON can hold
+Word = Annotated[str, Field(pattern="^[A-Za-z0-9_.-]{1,80}$")]
+Words = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}(, [A-Za-z0-9_-]{1,40}){0,9}$")]
 
 
 class _Stored(BaseModel):
@@ -60,7 +62,7 @@ class StoredSample(_Stored):
 class StoredStatement(_Stored):
     """One statement of a retrieved chunk (numbered from 1)."""
 
-    chunk: Annotated[int, Field(ge=1)]
+    chunk: Annotated[int, Field(ge=1, le=2**53)]
     statement: str
     relevant: bool
     reason: str | None
@@ -70,11 +72,11 @@ class StoredCase(_Stored):
     """One case judged by one metric. `score` is null, and `unscored` says why, where it could not be judged."""
 
     node_id: str
-    position: int
+    position: Count
     session_id: str
     assistant_id: str
     qa_id: str
-    metric: str
+    metric: Word
     score: Score | None
     reason: str
     unscored: str | None
@@ -89,14 +91,15 @@ class StoredCase(_Stored):
     samples: list[StoredSample]
     statements: list[StoredStatement]
     judge: str | None
-    prompt_version: str | None
+    prompt_version: Word | None
     source: Source | None
     calls: StoredCalls
     tokens: Count | None
     cassette: str | None
     reruns: Count
     temperature: Annotated[float | None, Field(allow_inf_nan=False)]
-    line: Annotated[int | None, Field(description="of the test in its file, from 1")]
+    line: Annotated[Count | None, Field(description="of the test in its file, from 1")]
+    expected: Annotated[bool, Field(description="the case did not pass, and its test was to fail or asked for that")]
     spread: Annotated[list[Score] | None, Field(description="lowest and highest sample, where there are several")]
 
 
@@ -136,7 +139,7 @@ class StoredRun(_Stored):
     """A run of pytest-ctxeval. `schema` counts up whenever a reader of the version before would be misled."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")]
-    record: str
+    record: Words
     stat: StatMode
     partial: Annotated[str | None, Field(description="why tests were left out of the run")]
     selection: StoredSelection
@@ -190,7 +193,7 @@ def parse_run(text: str, *, where: str) -> tuple[Run, Summary]:
         raise ConfigError(f"{where}: not a stored run: {one_line(str(error), 200)}") from None
     if not isinstance(given, dict) or "schema" not in given:
         raise ConfigError(f"{where}: not a stored run; {_WRITTEN_BY}")
-    if given["schema"] != SCHEMA or isinstance(given["schema"], bool):
+    if type(given["schema"]) is not int or given["schema"] != SCHEMA:
         told = one_line(repr(given["schema"]), 40)
         raise ConfigError(f"{where}: its schema is {told}, and this version reads {SCHEMA}; write the run anew")
     try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, get_args
 
 from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange
-from pytest_ctxeval._core.gate import GateCheck
+from pytest_ctxeval._core.gate import GateCheck, Status
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
-from pytest_ctxeval._core.text import one_line
+from pytest_ctxeval._core.text import columns, one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
 from pytest_ctxeval._report.costs import calls_text, judging_text
 from pytest_ctxeval._report.failure import spread_text
@@ -17,6 +18,13 @@ from pytest_ctxeval._report.report import Report
 
 _ROWS: Final = 8  # of sessions
 _CASES: Final = 3  # of lowest, of unscored cases
+_CHECKS: Final = 2  # of gates of one session
+_LONE: Final = 4  # gates that belong to no row
+_NOTES: Final = 3  # of weights that were set aside
+_ID: Final = 160  # characters of a test's id
+
+
+_Key = tuple[str, str, str | None]  # of a row: session, metric, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +43,12 @@ def lines(report: Report, *, width: int, verbosity: int) -> list[Line]:
         found += [_case("case", result, width) for result in results]
     else:
         found += _worst(report, width) if verbosity == 0 else []
+        found += _expected(report, width) if verbosity == 0 else []
         found += _unscored(results, width)
         found += _undecided(report.summary, width, named=_named(report.summary) if verbosity == 0 else [])
     found += _reruns(results)
-    found += [_lone_gate(check) for check in report.checks if check.session is None]
-    found += [
-        Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_weights(report.summary), *report.notes]
-    ]
+    found += _lone_gates([check for check in report.checks if check.session is None])
+    found += [Line(f"{'note':<10}{one_line(note)}", {"yellow": True}) for note in [*_notes(report)]]
     found += _unused(report)
     found += _calls(report)
     return found
@@ -51,7 +58,7 @@ def _table(report: Report) -> Iterator[Line]:
     sessions = report.summary.sessions
     if not sessions:
         return
-    checks = {row: [check for check in report.checks if check.session == row] for row in sessions}
+    checks = _by_row(report.checks)
     shown = _shown(sessions, checks)
     changes = {_key(each): each for each in report.comparison.sessions} if report.comparison else {}
     interval = [f"{report.level:.0%} interval"] if report.level else []
@@ -60,38 +67,52 @@ def _table(report: Report) -> Iterator[Line]:
         [
             *_cells(row, interval=report.level is not None),
             *([change_text(changes[_key(row)])] if report.comparison else []),
-            ", ".join(_gate(check) for check in checks[row]),
+            _gates(checks[_key(row)]),
         ]
         for row in shown
     ]
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    widths = [max(columns(row[at]) for row in [head, *rows]) for at in range(len(head))]
     for row, summary in zip([head, *rows], [None, *shown], strict=True):
         cells = [
-            cell.rjust(wide) if at in (2, 3) else cell.ljust(wide)
+            " " * (wide - columns(cell)) + cell if at in (2, 3) else cell + " " * (wide - columns(cell))
             for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ]
-        failed = summary is not None and any(check.status == "failed" for check in checks[summary])
+        failed = summary is not None and _has_failed(checks[_key(summary)])
         yield Line("  ".join(cells).rstrip(), {"red": True} if failed else {"bold": True} if summary is None else {})
-    left = [row for row in sessions if row not in shown]
-    means = [row.mean for row in left if row.mean is not None]
+    keys = set(map(_key, shown))
+    left = [row for row in sessions if _key(row) not in keys]
     if left:
+        means = [row.mean for row in left if row.mean is not None]
+        n_failed = sum(_has_failed(checks[_key(row)]) for row in left)
+        told = f", {n_failed} FAILED" if n_failed else ""
         span = f", means {min(means):.2f} to {max(means):.2f}" if means else ""
-        yield Line(f"... and {len(left)} more{span}")
+        yield Line(f"... and {len(left)} more{told}{span}", {"red": True} if n_failed else {})
 
 
-def _shown(sessions: Sequence[SessionSummary], checks: dict[SessionSummary, list[GateCheck]]) -> list[SessionSummary]:
+def _by_row(checks: Iterable[GateCheck]) -> Mapping[_Key, list[GateCheck]]:
+    found = defaultdict[_Key, list[GateCheck]](list)
+    for check in checks:
+        if check.session is not None:
+            found[_key(check.session)].append(check)
+    return found
+
+
+def _has_failed(checks: Iterable[GateCheck]) -> bool:
+    return any(check.status == "failed" for check in checks)
+
+
+def _shown(sessions: Sequence[SessionSummary], checks: Mapping[_Key, list[GateCheck]]) -> list[SessionSummary]:
     """All rows where they are few, else those that need looking at: failed, without a score, low."""
     if len(sessions) <= _ROWS:
         return list(sessions)
 
     def urgency(row: SessionSummary) -> tuple[bool, float]:
-        failed = any(check.status == "failed" for check in checks[row])
-        return (not failed, -1.0 if row.mean is None else row.mean)
+        return (not _has_failed(checks[_key(row)]), -1.0 if row.mean is None else row.mean)
 
     return sorted(sessions, key=urgency)[: _ROWS - 1]
 
 
-def _key(row: SessionSummary | SessionChange) -> tuple[str, str, str | None]:
+def _key(row: SessionSummary | SessionChange) -> _Key:
     return row.session_id, row.metric, row.prompt_version
 
 
@@ -127,7 +148,7 @@ def _changes(report: Report, width: int, verbosity: int) -> Iterator[Line]:
     yield Line(f"{'baseline':<10}{one_line(report.baseline, 60)}: {changes_text(report.comparison)}", color)
     named = len(regressed) if verbosity > 0 else _CASES if verbosity == 0 else 0
     for change in regressed[:named]:
-        start = f"{'regressed':<10}{change.text}  {one_line(change.result.node_id)}"
+        start = f"{'regressed':<10}{change.text}  {one_line(change.result.node_id, _ID)}"
         told = one_line(change.result.unscored or change.result.reason, max(width - len(start) - 3, 30))
         yield Line(f"{start}  {told}".rstrip(), {"red": True})
     if len(regressed) > named > 0:
@@ -149,43 +170,73 @@ def _gate(check: GateCheck) -> str:
     return f"{status}  {check.text}"
 
 
-def _lone_gate(check: GateCheck) -> Line:
-    return Line(
-        f"{'gate':<10}{one_line(check.gate.text)}  {_gate(check)}", {"red": True} if check.status == "failed" else {}
-    )
+def _gates(checks: Sequence[GateCheck]) -> str:
+    """What came of the gates of one session: of many, those that failed first."""
+    first = sorted(checks, key=lambda check: check.status != "failed")
+    shown = checks if len(checks) <= _CHECKS else first[:_CHECKS]
+    more = [_more(first[_CHECKS:])] if len(checks) > _CHECKS else []
+    return ", ".join([*map(_gate, shown), *more])
+
+
+def _lone_gates(checks: Sequence[GateCheck]) -> Iterator[Line]:
+    """What came of gates that belong to no row: of many, those that failed first."""
+    first = sorted(checks, key=lambda check: check.status != "failed")
+    for check in checks if len(checks) <= _LONE else first[: _LONE - 1]:
+        color = {"red": True} if check.status == "failed" else {}
+        yield Line(f"{'gate':<10}{one_line(check.gate.text, _ID)}  {_gate(check)}", color)
+    if len(checks) > _LONE:
+        left = first[_LONE - 1 :]
+        yield Line(f"{'':<10}{_more(left)}", {"red": True} if _has_failed(left) else {})
+
+
+def _more(checks: Sequence[GateCheck]) -> str:
+    """Count gates, as "and 5 more gates: 2 FAILED, 3 passed"."""
+    statuses = Counter(check.status for check in checks)
+    names: dict[Status, str] = {"failed": "FAILED", "passed": "passed", "not checked": "not checked"}
+    told = ", ".join(f"{statuses[status]} {name}" for status, name in names.items() if statuses[status])
+    return f"and {len(checks)} more {'gate' if len(checks) == 1 else 'gates'}: {told}"
 
 
 def _worst(report: Report, width: int) -> Iterator[Line]:
     """The lowest of those below their bar, or else the lowest of all; but for those that are told to have regressed."""
-    summary = report.summary
-    below = [result for result in lowest(summary, len(summary.results)) if not result.passed]
-    told = report.comparison.having("regressed")[:_CASES] if report.comparison else ()
-    left = [result for result in _named(summary) if not any(change.new == result for change in told)]
+    told = {id(change.new) for change in report.comparison.having("regressed")[:_CASES]} if report.comparison else set()
+    left = [result for result in _named(report.summary) if id(result) not in told]
     yield from (_case("lowest", result, width) for result in left)
-    more = len(below) - len(told) - len(left)
-    if below and more > 0:
-        yield Line(f"{'':<10}and {more} more below their bar")
+    told.update(map(id, left))
+    more = sum(
+        result.score is not None and result.failed and id(result) not in told for result in report.summary.results
+    )
+    if more:
+        yield Line(f"{'':<10}and {more} more below {'its' if more == 1 else 'their'} bar", {"yellow": True})
 
 
 def _named(summary: Summary) -> list[CaseResult]:
     worst = lowest(summary, len(summary.results))
-    return [result for result in worst if not result.passed][:_CASES] or list(worst[:1])
+    return [result for result in worst if result.failed][:_CASES] or [each for each in worst if not each.expected][:1]
 
 
 def _case(label: str, result: CaseResult, width: int) -> Line:
     score = " -  " if result.score is None else f"{result.score:.2f}"
-    start = f"{label:<10}{score}  {one_line(result.node_id)}"
+    start = f"{label:<10}{score}  {one_line(result.node_id, _ID)}"
     spread = spread_of(result.samples)
     samples = f"{spread_text(spread, result.min)}, {spread.n} samples: " if spread else ""
     told = one_line(result.unscored or f"{samples}{result.reason}")
     room = max(width - len(start) - 3, 30)
-    return Line(f"{start}  {one_line(told, room)}".rstrip(), {} if result.passed else {"yellow": True})
+    return Line(f"{start}  {one_line(told, room)}".rstrip(), {"yellow": True} if result.failed else {})
+
+
+def _expected(report: Report, width: int) -> Iterator[Line]:
+    """The cases that did not pass, as their tests expected."""
+    found = [result for result in report.summary.results if result.expected]
+    yield from (_case("expected", result, width) for result in found[:_CASES])
+    if len(found) > _CASES:
+        yield Line(f"{'':<10}and {len(found) - _CASES} more that did not pass, as their tests expected")
 
 
 def _unscored(results: Sequence[CaseResult], width: int) -> Iterator[Line]:
-    missing = [result for result in results if result.score is None]
+    missing = [result for result in results if result.score is None and result.failed]
     for result in missing[:_CASES]:
-        start = f"{'unscored':<10}{one_line(result.node_id)}"
+        start = f"{'unscored':<10}{one_line(result.node_id, _ID)}"
         yield Line(f"{start}  {one_line(result.unscored or '', max(width - len(start) - 3, 30))}", {"red": True})
     if len(missing) > _CASES:
         yield Line(f"{'':<10}and {len(missing) - _CASES} more, {len(missing)} in all", {"red": True})
@@ -207,13 +258,16 @@ def _is_undecided(result: CaseResult) -> bool:
 def _reruns(results: Sequence[CaseResult]) -> Iterator[Line]:
     by_test = {result.node_id: result.reruns for result in results if result.reruns}
     if by_test:
-        yield Line(f"{'reruns':<10}{sum(by_test.values())}: {one_line(next(iter(by_test)))}")
+        yield Line(f"{'reruns':<10}{sum(by_test.values())}: {one_line(next(iter(by_test)), _ID)}")
 
 
-def _weights(summary: Summary) -> Iterator[str]:
-    for row in summary.sessions:
-        if row.note:
-            yield f"{row.session_id}: {row.note}"
+def _notes(report: Report) -> Iterator[str]:
+    """What is to be known of the run beside its results; of weights that were set aside the first."""
+    weights = [f"{one_line(row.session_id, 40)}: {row.note}" for row in report.summary.sessions if row.note]
+    yield from weights[:_NOTES]
+    if len(weights) > _NOTES:
+        yield f"and {len(weights) - _NOTES} more sessions whose weights were set aside"
+    yield from report.notes
 
 
 def _unused(report: Report) -> Iterator[Line]:

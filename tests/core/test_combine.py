@@ -64,6 +64,16 @@ def test_overlapping_cases_are_an_error_that_names_them() -> None:
     assert len(str(refused.value).splitlines()) == 7
 
 
+@pytest.mark.parametrize("folders", ["tests/", "packages/shop/tests/"])
+def test_a_test_that_was_seen_from_another_folder_is_the_same(folders: str) -> None:
+    seen = replace(WHOLE[0], node_id=folders + WHOLE[0].node_id)
+    with pytest.raises(ConfigError) as refused:
+        combine({"1": Run((WHOLE[0],)), "2": Run((seen,))})
+    assert str(refused.value).splitlines()[1] == f"    {seen.node_id} in 1 and 2"
+    other = replace(WHOLE[0], node_id=f"more/{WHOLE[0].node_id}")
+    assert len(combine({"1": Run((seen,)), "2": Run((other,))}).results) == 2
+
+
 def test_one_case_in_two_tests_or_by_two_prompts_is_no_overlap() -> None:
     other = replace(WHOLE[0], node_id="c.py::test", position=9)
     third = replace(WHOLE[0], prompt_version="2", position=0)

@@ -158,6 +158,19 @@ def test_a_bar_that_was_lowered_is_said_before_any_number(suite: Suite) -> None:
     assert "fell by 0.30 > 0.05, within the noise of 2 cases" in section(result)
 
 
+def test_the_files_of_the_ini_file_are_in_the_project_wherever_pytest_is_started(
+    changed: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed.ini(ctxeval_baseline="main.json", ctxeval_reports=["stored/run.json"])
+    (changed.path / "deep").mkdir()
+    monkeypatch.chdir(changed.path / "deep")
+    result = changed.in_process("..")
+    assert "baseline  main.json: 1 regressed, 1 missing, 1 improved, 2 same, 1 new" in section(result)
+    assert len(changed.report("stored/run.json")["cases"]) == 5
+    result = changed.in_process("..", "--ctxeval-baseline=main.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_of_a_folder_that_was_not_asked_for_nothing_is_missing(suite: Suite) -> None:
     suite.cases("SCORE=0.9")
     suite.cases("SCORE=0.9", session="other", name="test_other")

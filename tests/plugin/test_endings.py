@@ -243,7 +243,7 @@ def test_a_test_that_is_let_off_before_it_is_judged_is_unscored(suite: Suite) ->
     )
     told = section(suite.in_process())
     assert "shop     context awareness  0/1  no score" in told
-    assert "unscored  test_it.py::test_it  not judged: RuntimeError: the bot is down" in told
+    assert "expected   -    test_it.py::test_it  not judged: RuntimeError: the bot is down" in told
 
 
 def test_a_verdict_of_the_test_that_was_interrupted_is_told(suite: Suite) -> None:

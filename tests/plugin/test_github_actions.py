@@ -1,5 +1,6 @@
 """A step of GitHub Actions: its summary, its annotations, and what stands in its log (CASES E7)."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,17 @@ def test_no_text_of_a_model_is_taken_for_a_command(step: Suite, told: str, asked
     assert len(ours) == (3 if asked == "yes" else 0)
     assert all(line.startswith("::error file=app/test_it.py,line=5,title=context awareness of q") for line in ours)
     assert "\x1b" not in result.stdout.str()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of another kind")
+def test_a_summary_that_is_a_pipe_is_written(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = suite.path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pipe))
+    suite.cases("SCORE=0.9")
+    result = suite.in_process("--ctxeval-github=yes")
+    assert "could not be written" not in section(result)
+    assert os.read(reading, 100).startswith(b"### Context evaluation passed: 1 case")
+    os.close(reading)

@@ -84,7 +84,7 @@ def test_a_run_that_passed_annotates_nothing() -> None:
 def test_of_more_than_github_shows_the_last_says_how_many(n: int, last: int | None) -> None:
     told = lines(report(*[case(f"q{number}", 0.1) for number in range(n)]))
     assert len(told) == 10
-    more = f"::error title=context evaluation::and {last} more; the section at the end tells of them"
+    more = f"::error title=context evaluation::and {last} more; a report of the run, as --ctxeval-report=run.html, has all of them"
     assert told[-1] == more if last else told[-1].startswith("::error file=")
 
 

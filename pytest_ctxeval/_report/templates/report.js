@@ -3,7 +3,7 @@
   const { cases, contexts } = JSON.parse(document.getElementById("data").textContent);
   const PAGE = 100;
   const RANK = ["regressed", "below bar", "unscored", "missing"];
-  const KINDS = [...RANK, "undecided", "improved", "within noise", "new", "left out", "same", "passed", "no bar"];
+  const KINDS = [...RANK, "undecided", "improved", "within noise", "new", "left out", "same", "passed", "expected to fail", "no bar"];
   const LOOK = "to look at";
   const compared = cases.some((each) => each.change);
   const state = { key: "", down: false, page: 0, found: cases };
