@@ -126,6 +126,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         raise
     finally:
         RUNNING.remove(item)
+        attempt.forget(item)
         attempt.leave_clean()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -10,11 +10,13 @@ from pytest_ctxeval._core.verdict import Calls
 from pytest_ctxeval._plugin.assistant import is_assertion
 from pytest_ctxeval._plugin.collect import check_item, planned
 from pytest_ctxeval._plugin.ledger import ATTRIBUTE, ledger_of, to_text
-from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, DESELECTED, ENDING, PART_FAILED, RESULTS, SENT, USE
+from pytest_ctxeval._plugin.stash import ASSISTANT, BENCH, DESELECTED, ENDING, JUDGE, PART_FAILED, RESULTS, SENT, USE
 
 if TYPE_CHECKING:
     from pytest_ctxeval._core.verdict import CaseResult
     from pytest_ctxeval._judge.cassette.tape import Ending
+
+_OF_ATTEMPT: Final[tuple[pytest.StashKey[Any], ...]] = (JUDGE, ASSISTANT, RESULTS, SENT, ENDING, PART_FAILED, USE)
 
 
 def announce(item: pytest.Item) -> None:
@@ -51,6 +53,13 @@ def leave_clean() -> None:
     from pytest_ctxeval._judge.placeholder import sweep
 
     sweep()
+
+
+def forget(item: pytest.Item) -> None:
+    """Let go of what nobody asks a test for once it is over; pytest keeps the tests themselves until the run ends."""
+    for key in _OF_ATTEMPT:
+        if key in item.stash:
+            del item.stash[key]
 
 
 def keep_unreported(item: pytest.Item) -> None:

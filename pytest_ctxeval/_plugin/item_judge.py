@@ -127,6 +127,7 @@ class ItemJudge(Judge):
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
         )
+        self._results = self._item.stash[RESULTS]  # of this attempt, whatever threads it has left behind
         self._lock = threading.Lock()
         self._turns: dict[Identity, threading.Lock] = {}  # a test may judge in threads of its own
         self._verdicts: dict[Identity, Verdict] = {}
@@ -250,10 +251,6 @@ class ItemJudge(Judge):
         if isinstance(error, CtxEvalError):
             raise error.with_traceback(None) from None  # the way through the judge says nothing to the reader
         raise error
-
-    @property
-    def _results(self) -> list[CaseResult]:
-        return self._item.stash[RESULTS]
 
     def _model(self) -> JudgeModel:
         with self._lock:

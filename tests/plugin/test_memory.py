@@ -1,0 +1,58 @@
+"""What a run holds of tests that are over: there may be ten thousand of them."""
+
+import pytest
+from support.llm_server import LLMServer
+from support.suite import Suite, replaying
+
+
+def test_the_judge_and_the_recordings_of_a_test_that_is_over_are_let_go(
+    recorded: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.cases("From 9 to 5.", "Always.", "Never.")
+    recorded.module(
+        """
+        import gc, weakref
+        import pytest
+        from pytest_ctxeval import assert_context_awareness
+
+        before = []
+
+        @pytest.mark.ctxeval(dataset="test_it.json")
+        def test_answers(context_case, judge, ctxeval_cassette):
+            gc.collect()
+            assert [each() for each in before] == [None] * len(before)
+            before[:] = map(weakref.ref, (judge, judge.tape, ctxeval_cassette))
+            assert_context_awareness(context_case)
+        """
+    )
+    server.answer = lambda *_: '{"insight": "ok", "score": 0.9}'
+    recorded.run(record="once").assert_outcomes(passed=3)
+    replaying(monkeypatch)
+    recorded.run("--reruns", "1", "-p", "no:xdist", record="none").assert_outcomes(passed=3)
+
+
+def test_a_thread_that_judges_after_its_test_is_over_has_its_verdict(suite: Suite) -> None:
+    suite.module(
+        """
+        import threading
+        import pytest
+
+        pytestmark = pytest.mark.ctxeval(context="Open 9 to 5.", query="When?", assistant="SCORE=0.9")
+        released, scores, threads = threading.Event(), [], []
+
+        def test_first(context_case, judge):
+            def late():
+                released.wait(30)
+                scores.append(judge.assess("context_awareness", context_case(query="Until when?")).score)
+
+            judge.assess("context_awareness", context_case)
+            threads.append(threading.Thread(target=late))
+            threads[0].start()
+
+        def test_second():
+            released.set()
+            threads[0].join()
+            assert scores == [0.9]
+        """
+    )
+    suite.run().assert_outcomes(passed=2)
