@@ -185,20 +185,24 @@ class Recorder:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
         """Take what a report carries, in this process or from a worker; first, since `--junitxml` shows it."""
         if str(report.when) == "???":  # of a test at which a worker of pytest-xdist crashed
             self._config.stash[BROKEN] = "a worker crashed"
         if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
-            return  # a test of others, and none of ours so far
-        from pytest_ctxeval._plugin.ledger import ledger_of
+            return (yield)  # a test of others, and none of ours so far
+        from pytest_ctxeval._plugin.ledger import forget_text, ledger_of
 
         ledger_of(self._config).record(report)
         if self._config.getoption("xmlpath", None):
             from pytest_ctxeval._plugin.junit import add_properties
 
             add_properties(report, ledger_of(self._config))
+        try:
+            return (yield)
+        finally:
+            forget_text(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note that a file could not be collected, or was skipped as a whole."""

@@ -212,6 +212,11 @@ def to_text(
     return json.dumps(sent)
 
 
+def forget_text(report: pytest.TestReport) -> None:
+    """Take off a report what the ledger has: pytest keeps all reports until the run ends."""
+    vars(report).pop(ATTRIBUTE, None)
+
+
 _IDENTITY: Final = ("node_id", "session_id", "assistant_id", "qa_id", "metric")
 
 

@@ -31,6 +31,22 @@ def test_the_judge_and_the_recordings_of_a_test_that_is_over_are_let_go(
     recorded.run("--reruns", "1", "-p", "no:xdist", record="none").assert_outcomes(passed=3)
 
 
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_the_reports_that_pytest_keeps_hold_no_answer(suite: Suite, processes: str) -> None:
+    suite.cases("SCORE=0.9", "SCORE=1.0")
+    with (suite.path / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(
+            "\nkept = []\n"
+            "def pytest_runtest_logreport(report):\n"
+            "    kept.append(report)\n"
+            "def pytest_unconfigure():\n"
+            "    print(sum('SCORE=' in str(vars(report)) for report in kept), 'of', len(kept), 'hold an answer')\n"
+        )
+    result = suite.run("-n", processes, "-s")
+    result.assert_outcomes(passed=2)
+    result.stdout.re_match_lines([r"0 of \d+ hold an answer"])
+
+
 def test_a_thread_that_judges_after_its_test_is_over_has_its_verdict(suite: Suite) -> None:
     suite.module(
         """
