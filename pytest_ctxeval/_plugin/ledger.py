@@ -28,7 +28,7 @@ ATTRIBUTE: Final = "ctxeval"  # of a report: one JSON string, which travels betw
 class _Entry:
     """What is known of one test: of its last attempt."""
 
-    planned: dict[str, Any] | None = None
+    planned: CaseResult | None = None  # the case it is about, with neither metric nor score
     results: list[CaseResult] = field(default_factory=list)
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
@@ -46,6 +46,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
+        self._texts: dict[str, str] = {}  # each once, however many results hold it, as the context of a session
         self.summary: Summary | None = None
         self.checks: tuple[GateCheck, ...] = ()
         self.comparison: Comparison | None = None
@@ -76,9 +77,10 @@ class Ledger:
     def take(self, node: str, text: str) -> None:
         """Take what a test has judged. A new attempt of it replaces the one before."""
         entry = self._entries.setdefault(node, _Entry())
-        sent = json.loads(text)
+        sent = json.loads(text, object_pairs_hook=self._shared)
         if "planned" in sent:
-            entry.planned, entry.failed, entry.use = sent["planned"], None, Use()
+            entry.planned = CaseResult(**_known(sent["planned"]), metric="", score=None)
+            entry.failed, entry.use = None, Use()
             entry.passed = entry.skipped = entry.again = entry.red = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
@@ -87,6 +89,10 @@ class Ledger:
         self.partial = self.partial or bool(sent["partial"])
         if "use" in sent:
             entry.use = Use(*(tuple(map(tuple, each)) for each in sent["use"]))
+
+    def _shared(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        once = self._texts.setdefault
+        return {name: once(value, value) if isinstance(value, str) else value for name, value in pairs}
 
     @property
     def results(self) -> list[CaseResult]:
@@ -145,8 +151,14 @@ class Ledger:
         if entry.failed and entry.planned:
             had = {_measure(result) for result in entry.results}
             for metric, version in siblings.measures(node, entry) - had:
-                about = {**entry.planned, "metric": metric, "prompt_version": version, "reruns": entry.reruns}
-                yield CaseResult(**about, score=None, unscored=entry.failed, expected=not entry.red)
+                yield replace(
+                    entry.planned,
+                    metric=metric,
+                    prompt_version=version,
+                    unscored=entry.failed,
+                    reruns=entry.reruns,
+                    expected=not entry.red,
+                )
 
 
 def _settled(result: CaseResult, entry: _Entry) -> CaseResult:
@@ -172,7 +184,7 @@ class _Siblings:
         siblings = self._of_function.get(_function(node), set())
         if siblings or entry.results or not entry.planned:
             return siblings
-        return self._of_session.get(entry.planned["session_id"]) or {("context_awareness", None)}
+        return self._of_session.get(entry.planned.session_id) or {("context_awareness", None)}
 
 
 def ledger_of(config: pytest.Config) -> Ledger:
@@ -217,6 +229,7 @@ def forget_text(report: pytest.TestReport) -> None:
     vars(report).pop(ATTRIBUTE, None)
 
 
+_FIELDS: Final = frozenset(each.name for each in fields(CaseResult))
 _IDENTITY: Final = ("node_id", "session_id", "assistant_id", "qa_id", "metric")
 
 
@@ -227,16 +240,19 @@ def _shown(result: dict[str, Any]) -> dict[str, Any]:
 
 def _id(node: str, entry: _Entry) -> str:
     """Give a test's own id, without what other plugins add to it."""
-    return str(entry.planned["node_id"]) if entry.planned else node
+    return entry.planned.node_id if entry.planned else node
 
 
 def _result_from(sent: dict[str, Any]) -> CaseResult:
-    known = {each.name for each in fields(CaseResult)}
-    given = {name: value for name, value in sent.items() if name in known}
+    given = _known(sent)
     given["samples"] = tuple(Sample(**each) for each in sent["samples"])
     given["statements"] = tuple(Statement(**each) for each in sent["statements"])
     given["calls"] = Calls(**sent["calls"])
     return CaseResult(**given)
+
+
+def _known(sent: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in sent.items() if name in _FIELDS}
 
 
 def is_crash(report: pytest.TestReport) -> bool:

@@ -72,3 +72,16 @@ def test_a_thread_that_judges_after_its_test_is_over_has_its_verdict(suite: Suit
         """
     )
     suite.run().assert_outcomes(passed=2)
+
+
+def test_the_context_of_a_session_is_held_once_for_all_its_cases(suite: Suite) -> None:
+    """Looks into the ledger: what is held in memory shows nowhere else."""
+    suite.cases("SCORE=0.9", "SCORE=1.0", "SCORE=0.8")
+    with (suite.path / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(
+            "\nfrom pytest_ctxeval._plugin.stash import LEDGER\n"
+            "def pytest_unconfigure(config):\n"
+            "    contexts = [result.context for result in config.stash[LEDGER].results]\n"
+            "    print(contexts, 'of', len({*map(id, contexts)}))\n"
+        )
+    suite.run("-s").stdout.re_match_lines([r"\['Open 9 to 5\.', 'Open 9 to 5\.', 'Open 9 to 5\.'\] of 1"])
