@@ -17,7 +17,7 @@ from pytest_ctxeval.errors import ConfigError
 Floats = npt.NDArray[np.float64]
 Method = Literal["posterior", "bootstrap"]
 
-CHUNK_CELLS = 1_000_000
+CHUNK_CELLS = 100_000
 GRID_STEPS = 2_000
 
 
@@ -60,7 +60,7 @@ class BayesianMode:
     comparison with them: too narrow for few cases, of no width for one, and it may miss its own mean.
 
     Each call makes its own generator from `rng_seed`, so the same cases give the same bytes whatever ran
-    before. Draws are made a million cells at a time, so memory is bounded whatever the number of cases.
+    before. Draws are made 100,000 cells at a time, so memory is bounded whatever the number of cases.
     """
 
     mc_samples: int = 5000

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import groupby
 from numbers import Real
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from pytest_ctxeval._core.statistics import Aggregate, StatisticalMode
 from pytest_ctxeval._core.verdict import CaseResult
@@ -70,7 +72,9 @@ def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
 
 def in_order(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Sort results as a run's are, those whose score is no number from 0 to 1 made unscored."""
-    return sorted(map(_checked, results), key=_place)
+    tests = groupby(sorted(map(_checked, results), key=_position), _position)
+    # Where a result stands within its test takes more memory than the result: it is found out for one test at a time.
+    return [result for _, of_test in tests for result in sorted(of_test, key=_place)]
 
 
 def check_mode(mode: object) -> None:
@@ -146,10 +150,13 @@ def _aggregate(scored: list[tuple[float, float]], mode: StatisticalMode) -> Aggr
     return Aggregate(*(None if figure is None else float(figure) for figure in (mean, low, high)))
 
 
+_position: Final = attrgetter("position")
+
+
 def _place(result: CaseResult) -> tuple[Any, ...]:
-    """Where a result stands; q10 behind q9."""
+    """Where a result stands within its test; q10 behind q9."""
     numbers = [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", result.qa_id)]
-    return (result.position, result.node_id, result.metric, result.prompt_version or "", numbers)
+    return (result.node_id, result.metric, result.prompt_version or "", numbers)
 
 
 def _checked(result: CaseResult) -> CaseResult:

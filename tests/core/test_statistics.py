@@ -191,7 +191,7 @@ def test_memory_is_bounded_however_many_cases_there_are(method: Method, mc_sampl
     finally:
         tracemalloc.stop()
 
-    assert peak < 48 * 2**20  # a draw of all cells at once takes 80 MiB and more
+    assert peak < 16 * 2**20  # a draw of all cells at once takes 80 MiB and more
 
 
 def test_the_grid_for_many_different_scores_keeps_mass_and_mean_and_hardly_widens() -> None:
