@@ -28,8 +28,9 @@ def find_unused(session: pytest.Session) -> Unused:
     lent: dict[Path, set[tuple[str, str]]] = {}
     for key, origin, path in (loan for loans in ledger.lent.values() for loan in loans):
         lent.setdefault(Path(path), set()).add((key, origin))
-    unplayed = {settings.cassettes / cassette_path(node): {*use.unplayed} for node, use in ledger.uses.items()}
-    entries = {path: frozenset(places - lent.get(path, set())) for path, places in unplayed.items()}
+    unplayed = {node: use.unplayed for node, use in ledger.uses.items() if use.unplayed}
+    left = {settings.cassettes / cassette_path(node): {*places} for node, places in unplayed.items()}
+    entries = {path: frozenset(places - lent.get(path, set())) for path, places in left.items()}
     entries = {path: places for path, places in entries.items() if places}
     return Unused(tuple(path for path in gone(config, ledger.nodes) if path not in lent), entries)
 
