@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -87,9 +88,12 @@ class Neighbours:
         return node is not None and not (self.base / node.partition("::")[0]).exists()
 
 
-def cassettes_in(folder: Path) -> list[Path]:
-    """Give the files of a folder, and not of those in it, that may be cassettes, in the order of their names."""
-    return sorted(folder.glob("*.yaml")) if folder.is_dir() else []
+def cassettes_in(folder: Path, *, but: Collection[Path] = ()) -> list[Path]:
+    """Give the files of a folder, and not of those in it, that may be cassettes, in the order of their names.
+
+    Those in `but` are not given.
+    """
+    return sorted(path for path in folder.glob("*.yaml") if path not in but) if folder.is_dir() else []
 
 
 def all_cassettes(root: Path, *, but: Collection[Path] = ()) -> Iterator[Path]:
@@ -98,7 +102,7 @@ def all_cassettes(root: Path, *, but: Collection[Path] = ()) -> Iterator[Path]:
     Those in `but` are neither given nor opened.
     """
     for folder in _folders(root):
-        files = (path for path in cassettes_in(folder) if path not in but)
+        files = cassettes_in(folder, but=but)
         yield from (path for path in files if node_of(path) is not None or _may_be_ours(path))
 
 
@@ -159,9 +163,8 @@ def _readable(path: Path) -> Iterator[Recording]:
 
 def _folders(root: Path) -> Iterator[Path]:
     if root.is_dir():
-        yield root
         # A link leads to files that are seen under their own names, or are none of this project's.
-        yield from sorted(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())
+        yield from sorted(Path(folder) for folder, _, _ in os.walk(root, followlinks=False))
 
 
 def adopt(own: Path, node: str, loans: Iterable[tuple[str, str, str]], *, complete: bool, shown: str) -> None:
