@@ -77,6 +77,7 @@ class Ledger:
     def take(self, node: str, text: str) -> None:
         """Take what a test has judged. A new attempt of it replaces the one before."""
         entry = self._entries.setdefault(node, _Entry())
+        self._texts.setdefault(node, node)
         sent = json.loads(text, object_pairs_hook=self._shared)
         if "planned" in sent:
             entry.planned = CaseResult(**_known(sent["planned"]), metric="", score=None)
