@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from pytest_ctxeval._judge.cassette.shelf import (
     all_cassettes,
     delete,
     left_overs,
+    node_of,
     shown_path,
     take_out,
 )
@@ -25,10 +26,12 @@ from pytest_ctxeval._plugin.cassettes import cassette_path
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import read_settings
 from pytest_ctxeval._plugin.stash import NODE_ID, SETTINGS, SKIPPED
-from pytest_ctxeval._plugin.unused import find_unused, gone, why_partial
+from pytest_ctxeval._plugin.unused import find_unused, folders_of, gone, looks_everywhere, why_partial
 from pytest_ctxeval.errors import CassetteError, CassetteReadError, ConfigError
 
 _FOUND_NONE = pytest.ExitCode.NO_TESTS_COLLECTED
+_PRUNE = "'ctxeval cassettes prune' deletes it"
+_REVOKE = "revoke it, and record the test again without it"
 
 
 class _Instead:
@@ -61,8 +64,12 @@ def list_cassettes(arguments: Sequence[str]) -> int:
     """Print a line for each cassette."""
 
     def do(config: pytest.Config) -> int:
-        for path in all_cassettes(config.stash[SETTINGS].cassettes):
-            print(_about(path, shown_path(path, config.rootpath)))
+        root, base = config.stash[SETTINGS].cassettes, config.rootpath
+        paths = list(all_cassettes(root))
+        for path in paths:
+            print(_about(path, shown_path(path, base)))
+        if not paths:
+            print(_none_in(root, base))
         return 0
 
     return int(pytest.main([*arguments], plugins=[_Instead(do)]))
@@ -78,19 +85,25 @@ def check_cassettes(arguments: Sequence[str]) -> int:
         return int(code)
     config = kept.session.config
     root, base = config.stash[SETTINGS].cassettes, config.rootpath
-    ours = [item.stash[NODE_ID] for item in kept.session.items if NODE_ID in item.stash]
+    ours = {item.stash[NODE_ID] for item in kept.session.items if NODE_ID in item.stash}
     why = why_partial(kept.session)
     unused = [] if why else list(gone(config, ours))
     paths = list(all_cassettes(root))
     problems = [
+        *([f"damaged   {_none_in(root, base)}"] if root.exists() and not root.is_dir() else []),
         *(problem for path in paths for problem in _problems(path, shown_path(path, base))),
-        *(f"unused    {_shown(path, base)}: its test is gone" for path in unused),
-        *(f"left over {_shown(path, base)}: of a run that was killed" for path in left_overs(root)),
+        *_told_unused(unused, config, ours),
+        *(f"left over {_shown(path, base)}: of a run that was killed; {_PRUNE}" for path in left_overs(root)),
     ]
     for problem in problems:
         print(problem)
     if why:
         print(f"unused cassettes were not looked for: {why}")
+    else:
+        _say_where(config)
+    if not paths and not problems:
+        print(_none_in(root, base))
+        return 0
     count = "1 cassette" if len(paths) == 1 else f"{len(paths)} cassettes"
     print(f"{count}: {len(problems)} to see to" if problems else f"{count}: in order")
     return 1 if problems else 0
@@ -101,7 +114,7 @@ def _done(do: Callable[[], None], *, dry_run: bool) -> bool:
     try:
         if not dry_run:
             do()
-    except (CassetteError, OSError) as error:
+    except CassetteError as error:
         print(f"not done: {one_line(redact(str(error)))}")
         return False
     return True
@@ -109,36 +122,40 @@ def _done(do: Callable[[], None], *, dry_run: bool) -> bool:
 
 def prune_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
     """Delete what a run of all tests did not ask for. Refuses, and gives 1, where the run cannot tell."""
-    kept, code = _run(arguments)
+    kept, code = _run(arguments, "deleted")
     if kept is None:
         return code
     config = kept.config
-    ledger, root = ledger_of(config), config.stash[SETTINGS].cassettes
+    ledger, root, base = ledger_of(config), config.stash[SETTINGS].cassettes, config.rootpath
     refusal = why_partial(kept) or _why_not(kept, code)
     if refusal:
         print(f"nothing is deleted: {refusal}")
         return code or 1
     unused = find_unused(kept)
+    reasons = {path: _why_unused(path, set(ledger.nodes)) for path in unused.files}
+    reasons |= dict.fromkeys(left_overs(root), "of a run that was killed")
     fine = True
-    for path in [*unused.files, *left_overs(root)]:
-        if _done(partial(delete, path, root), dry_run=dry_run):
-            _say("delete", path, config, "" if path.suffix == ".tmp" else "its test is gone", dry_run=dry_run)
+    for path, why in reasons.items():
+        if _done(partial(delete, path, root, shown=shown_path(path, base)), dry_run=dry_run):
+            _say("delete", path, config, why, dry_run=dry_run)
         else:
             fine = False
     for path, places in unused.entries.items():
-        cut = partial(take_out, path, places, root, shown=shown_path(path, config.rootpath))
+        cut = partial(take_out, path, places, root, shown=shown_path(path, base))
         if _done(cut, dry_run=dry_run):
             _say("cut", path, config, f"{len(places)} not asked for", dry_run=dry_run)
         else:
             fine = False
-    if not unused:
-        print(f"nothing to delete: {len(ledger.nodes)} tests need every recording")
+    _say_where(config)
+    if not reasons and not unused:
+        tests = "1 test needs" if len(ledger.nodes) == 1 else f"{len(ledger.nodes)} tests need"
+        print(f"nothing to delete: {tests} every recording")
     return 0 if fine else 1
 
 
 def adopt_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
     """Move recordings to the tests that found them on the cassettes of others."""
-    kept, code = _run(arguments)
+    kept, code = _run(arguments, "adopted")
     if kept is None:
         return code
     config = kept.config
@@ -163,16 +180,19 @@ def adopt_cassettes(arguments: Sequence[str], *, dry_run: bool) -> int:
     if stays and lent:
         print(f"the recordings stay at their old place as well: {stays}")
     if not lent:
-        print("nothing to adopt: every test found its recordings on its own cassette")
+        print("nothing to adopt: no test found its recordings on the cassette of another one")
     return 0 if fine else 1
 
 
-def _run(arguments: Sequence[str]) -> tuple[pytest.Session | None, int]:
-    """Run the tests on their cassettes; no session where there was no run to speak of."""
+def _run(arguments: Sequence[str], done: str) -> tuple[pytest.Session | None, int]:
+    """Run the tests on their cassettes; no session where there was no run to speak of, so that nothing is `done`."""
     kept = _Kept()
     code = int(pytest.main([*arguments, "--ctxeval-record=none", "--ctxeval-unused=ignore"], plugins=[kept]))
-    ran = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and kept.session is not None
-    return (kept.session if ran else None), code
+    if kept.session is None or code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        return kept.session, code
+    why = "no test was found" if code == _FOUND_NONE else "the run was broken off"
+    print(f"nothing is {done}: {why_partial(kept.session) or why}")
+    return None, code
 
 
 def _why_not(session: pytest.Session, code: int) -> str:
@@ -200,6 +220,37 @@ def _why_unsure(session: pytest.Session, code: int) -> str:
         return f"{_named(config.stash[SKIPPED])} was skipped"
     bare = [node for node in ledger.unfinished if not (root / cassette_path(node)).exists()]
     return f"{_named(bare[0])} did not pass and has no cassette of its own" if bare else ""
+
+
+def _none_in(root: Path, base: Path) -> str:
+    """Say why there are no cassettes."""
+    if root.is_dir():
+        return f"no cassettes in the folder {_shown(root, base)}"
+    what = "it is a file, and no folder" if root.exists() else "there is no such folder"
+    return f"no cassettes in {_shown(root, base)}: {what}"
+
+
+def _say_where(config: pytest.Config) -> None:
+    """Say which folders' tests there were, where they are not all."""
+    if not looks_everywhere(config):
+        where = ", ".join(_shown(folder, config.rootpath.resolve()) for folder in folders_of(config))
+        print(f"unused cassettes were looked for among those of {where} alone")
+
+
+def _told_unused(paths: Iterable[Path], config: pytest.Config, tests: Collection[str]) -> Iterator[str]:
+    """Tell of cassettes that no test reads, and what to do; their tests may be among those that have none."""
+    root, base = config.stash[SETTINGS].cassettes, config.rootpath
+    bare = {node.partition("::")[0] for node in tests if not (root / cassette_path(node)).exists()}
+    for path in paths:
+        file = str(node_of(path)).partition("::")[0]
+        may_be_renamed = file in bare or (bare and not (base / file).exists())
+        cure = f"if it was renamed, 'ctxeval cassettes adopt' moves it, else {_PRUNE}" if may_be_renamed else _PRUNE
+        yield f"unused    {_shown(path, base)}: {_why_unused(path, tests)}; {cure}"
+
+
+def _why_unused(path: Path, tests: Collection[str]) -> str:
+    node = node_of(path)
+    return f"its test has {_named(cassette_path(node).name)}" if node in tests and node else "its test is gone"
 
 
 def _named(text: str) -> str:
@@ -237,5 +288,7 @@ def _problems(path: Path, shown: str) -> Iterator[str]:
     except CassetteReadError as error:
         yield f"damaged   {one_line(redact(str(error)))}"
         return
-    if recording is not None:
-        yield from (f"secret    {one_line(found)}" for found in secrets_of(recording, shown))
+    if recording is None:
+        yield f"damaged   {one_line(redact(shown))}: a link that leads nowhere; restore what it leads to, or delete it"
+        return
+    yield from (f"secret    {one_line(found)}; {_REVOKE}" for found in secrets_of(recording, shown))

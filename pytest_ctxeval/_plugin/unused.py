@@ -89,10 +89,20 @@ def _was_looked_for(config: pytest.Config, file: str, collected: set[str]) -> bo
     if path.exists():
         if file not in collected:  # of another system, for instance, or in want of a module
             return False
-    elif config.args_source is not config.ArgsSource.TESTPATHS and config.rootpath not in _folders(config, config.args):
+    elif not looks_everywhere(config):
         return False  # it may have moved to where nobody has looked
     ignored = _folders(config, config.getoption("ignore", None) or ())
-    return _is_under(path, _folders(config, config.args)) and not _is_under(path, ignored)
+    return _is_under(path, folders_of(config)) and not _is_under(path, ignored)
+
+
+def looks_everywhere(config: pytest.Config) -> bool:
+    """Whether a run was to have the tests of the whole project, rather than those of some of its folders."""
+    return config.args_source is config.ArgsSource.TESTPATHS or config.rootpath.resolve() in folders_of(config)
+
+
+def folders_of(config: pytest.Config) -> list[Path]:
+    """Give the folders and files whose tests a run was to have."""
+    return _folders(config, config.args)
 
 
 def _folders(config: pytest.Config, paths: Iterable[str]) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.llm_server import LLMServer
-from support.suite import Suite
+from support.suite import Suite, replaying
 
 
 @pytest.fixture
@@ -37,3 +37,13 @@ def recorded(suite: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -
         """
     )
     return suite
+
+
+@pytest.fixture
+def shrunk(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A suite of three cases that were recorded, of which the last is no more."""
+    recorded.cases("one", "two", "three")
+    recorded.in_process(record="once").assert_outcomes(passed=3)
+    recorded.cases("one", "two")
+    replaying(monkeypatch)
+    return recorded

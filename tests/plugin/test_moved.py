@@ -1,7 +1,6 @@
 """Tests that were renamed, or whose ids have changed: found by content, warned of, adopted on request (CASES D17)."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -21,10 +20,6 @@ def recording(recorded: Suite) -> Suite:
     recorded.cases("one", "two")
     recorded.in_process(record="once").assert_outcomes(passed=2)
     return recorded
-
-
-def cassette(suite: Suite, node: str) -> Path:
-    return suite.path / "cassettes" / cassette_path(node)
 
 
 def rename_function(suite: Suite) -> str:
@@ -94,21 +89,21 @@ def test_a_failure_names_the_cassette_that_gave_the_verdict(
 def test_adopt_moves_the_recordings_to_the_test_that_uses_them(
     recording: Suite, monkeypatch: pytest.MonkeyPatch, change: object
 ) -> None:
-    old = yaml.safe_load(cassette(recording, OLD).read_text(encoding="utf-8"))
+    old = yaml.safe_load(recording.cassette(OLD).read_text(encoding="utf-8"))
     assert callable(change)
     node = change(recording)
     replaying(monkeypatch)
     told = f"adopt cassettes/{cassette_path(node).as_posix()}: from cassettes/{cassette_path(OLD).as_posix()}\n"
     assert f"would {told}" in recording.ctxeval("cassettes", "adopt", "--dry-run").stdout
-    assert cassette(recording, OLD).exists()
+    assert recording.cassette(OLD).exists()
     refused = recording.ctxeval("cassettes", "prune")
     assert "uses the cassette of another test; adopt it first" in refused.stdout
     adopted = recording.ctxeval("cassettes", "adopt")
     assert (adopted.returncode, told in adopted.stdout) == (0, True)
-    new = yaml.safe_load(cassette(recording, node).read_text(encoding="utf-8"))
+    new = yaml.safe_load(recording.cassette(node).read_text(encoding="utf-8"))
     assert new == {**old, "ctxeval": {**old["ctxeval"], "node": node}}
     assert len(list(recording.path.rglob("*.yaml"))) == 2
-    assert not cassette(recording, OLD).exists()
+    assert not recording.cassette(OLD).exists()
     recording.in_process("-W", "error", record="none").assert_outcomes(passed=2)
     assert "nothing to adopt" in recording.ctxeval("cassettes", "adopt").stdout
 
@@ -117,8 +112,8 @@ def test_adopt_works_with_workers(recording: Suite, monkeypatch: pytest.MonkeyPa
     node = rename_function(recording)
     replaying(monkeypatch)
     assert recording.ctxeval("cassettes", "adopt", "-n", "2").returncode == 0
-    assert cassette(recording, node).exists()
-    assert not cassette(recording, OLD).exists()
+    assert recording.cassette(node).exists()
+    assert not recording.cassette(OLD).exists()
 
 
 def test_adopt_of_some_tests_leaves_the_old_place_as_it_is(recording: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +121,7 @@ def test_adopt_of_some_tests_leaves_the_old_place_as_it_is(recording: Suite, mon
     replaying(monkeypatch)
     adopted = recording.ctxeval("cassettes", "adopt", node)
     assert "the recordings stay at their old place as well: tests were left out" in adopted.stdout
-    assert cassette(recording, node).exists()
+    assert recording.cassette(node).exists()
     assert len(list(recording.path.rglob("*.yaml"))) == 3
 
 
@@ -165,9 +160,9 @@ def test_what_is_recorded_beside_a_loan_makes_a_whole_cassette(recording: Suite,
     )
     recording.in_process("-W", "error", record="once").assert_outcomes(passed=1)
     assert len(server.requests) == 3
-    whole = yaml.safe_load(cassette(recording, "test_it.py::test_both").read_text(encoding="utf-8"))
+    whole = yaml.safe_load(recording.cassette("test_it.py::test_both").read_text(encoding="utf-8"))
     assert whole["ctxeval"]["interactions"] == 2
-    cassette(recording, OLD).unlink()
+    recording.cassette(OLD).unlink()
     recording.in_process("-W", "error", record="none").assert_outcomes(passed=1)
 
 
@@ -178,13 +173,13 @@ def test_recording_all_anew_borrows_nothing(recording: Suite, server: LLMServer)
 
 
 def test_a_damaged_neighbour_is_passed_over(recording: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    cassette(recording, OLD).write_text("<<<<<<< HEAD\n", encoding="utf-8")
+    recording.cassette(OLD).write_text("<<<<<<< HEAD\n", encoding="utf-8")
     rename_function(recording)
     replaying(monkeypatch)
     result = recording.in_process(record="none")
     result.assert_outcomes(passed=1, failed=1, warnings=1)
     assert "no recording: there is no cassette" in result.stdout.str()
-    assert cassette(recording, OLD).read_text(encoding="utf-8") == "<<<<<<< HEAD\n"
+    assert recording.cassette(OLD).read_text(encoding="utf-8") == "<<<<<<< HEAD\n"
 
 
 def test_adopt_leaves_the_old_place_where_a_test_was_skipped(recording: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +188,7 @@ def test_adopt_leaves_the_old_place_where_a_test_was_skipped(recording: Suite, m
     replaying(monkeypatch)
     adopted = recording.ctxeval("cassettes", "adopt")
     assert "stay at their old place as well: test_later.py::test_later was skipped" in adopted.stdout
-    assert cassette(recording, OLD).exists()
+    assert recording.cassette(OLD).exists()
 
 
 def test_adopt_calls_no_cassette_whole_whose_test_asked_for_more(
@@ -204,5 +199,5 @@ def test_adopt_calls_no_cassette_whole_whose_test_asked_for_more(
     (recording.path / "test_it.py").write_text(module.rstrip() + "\n" + more, encoding="utf-8")
     replaying(monkeypatch)
     recording.ctxeval("cassettes", "adopt")
-    adopted = yaml.safe_load(cassette(recording, "test_it.py::test_replies[shop-q1]").read_text(encoding="utf-8"))
+    adopted = yaml.safe_load(recording.cassette("test_it.py::test_replies[shop-q1]").read_text(encoding="utf-8"))
     assert (adopted["ctxeval"]["complete"], adopted["ctxeval"]["interactions"]) == (False, 1)

@@ -2,11 +2,10 @@
 
 import re
 import textwrap
-from pathlib import Path
 
 import pytest
 from support.llm_server import LLMServer
-from support.suite import Suite, replaying, section
+from support.suite import THIRD, Suite, replaying, section
 
 from pytest_ctxeval._plugin.cassettes import cassette_path
 
@@ -23,29 +22,12 @@ TWO_QUESTIONS = """
 """
 
 
-@pytest.fixture
-def shrunk(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """A suite of three cases that were recorded, of which the last is no more."""
-    recorded.cases("one", "two", "three")
-    recorded.in_process(record="once").assert_outcomes(passed=3)
-    recorded.cases("one", "two")
-    replaying(monkeypatch)
-    return recorded
-
-
-def cassette(suite: Suite, node: str) -> Path:
-    return suite.path / "cassettes" / cassette_path(node)
-
-
-THIRD = "test_it.py::test_answers[shop-q3]"
-
-
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_a_cassette_whose_test_is_gone_is_listed(shrunk: Suite, workers: list[str]) -> None:
     result = shrunk.run(*workers, record="none")
     assert result.ret == 0
     assert f"{GONE}\n          cassettes/{cassette_path(THIRD).as_posix()}\n" in section(result)
-    assert cassette(shrunk, THIRD).exists()
+    assert shrunk.cassette(THIRD).exists()
 
 
 @pytest.mark.parametrize(("how", "code"), [("ignore", 0), ("warn", 0), ("fail", 1)])
@@ -158,7 +140,7 @@ def test_only_the_folder_that_was_run_is_told_of(shrunk: Suite) -> None:
 def test_a_file_of_tests_that_could_not_run_here_keeps_its_cassettes(shrunk: Suite) -> None:
     shrunk.cases("four", name="test_windows", session="windows")
     (shrunk.path / "cassettes/test_windows").mkdir()
-    text = cassette(shrunk, THIRD).read_text(encoding="utf-8").replace("test_it.py", "test_windows.py")
+    text = shrunk.cassette(THIRD).read_text(encoding="utf-8").replace("test_it.py", "test_windows.py")
     (shrunk.path / "cassettes/test_windows/test_answers-windows-q1-00000000.yaml").write_text(text, encoding="utf-8")
     shrunk.module("import pytest\npytest.skip('not here', allow_module_level=True)", name="test_windows")
     assert section(shrunk.in_process(record="none")).count(".yaml") == 1
@@ -170,7 +152,7 @@ def test_cassettes_of_other_tools_are_left_alone(shrunk: Suite) -> None:
     assert "1 cassette whose test is gone" in section(shrunk.in_process(record="none"))
     assert shrunk.ctxeval("cassettes", "prune").returncode == 0
     assert other.exists()
-    assert not cassette(shrunk, THIRD).exists()
+    assert not shrunk.cassette(THIRD).exists()
 
 
 def test_many_are_told_in_few_lines(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,11 +172,11 @@ def test_many_are_told_in_few_lines(recorded: Suite, monkeypatch: pytest.MonkeyP
 def test_prune_deletes_what_no_test_needs_and_says_so(shrunk: Suite) -> None:
     tried = shrunk.ctxeval("cassettes", "prune", "--dry-run")
     assert f"would delete cassettes/{cassette_path(THIRD).as_posix()}: its test is gone" in tried.stdout
-    assert cassette(shrunk, THIRD).exists()
+    assert shrunk.cassette(THIRD).exists()
     pruned = shrunk.ctxeval("cassettes", "prune", "-n", "2")
     assert pruned.returncode == 0
     assert f"\ndelete cassettes/{cassette_path(THIRD).as_posix()}: its test is gone\n" in pruned.stdout
-    assert not cassette(shrunk, THIRD).exists()
+    assert not shrunk.cassette(THIRD).exists()
     assert "unused" not in section(shrunk.in_process(record="none"))
     assert "nothing to delete: 2 tests need every recording" in shrunk.ctxeval("cassettes", "prune").stdout
 
@@ -236,7 +218,7 @@ def test_prune_refuses_where_the_run_cannot_tell(
     refused = shrunk.ctxeval("cassettes", "prune", *arguments)
     assert refused.returncode != 0
     assert why is None or f"nothing is deleted: {why}\n" in refused.stdout
-    assert cassette(shrunk, THIRD).exists()
+    assert shrunk.cassette(THIRD).exists()
 
 
 def test_prune_deletes_nothing_where_no_test_uses_the_plugin(shrunk: Suite) -> None:
@@ -263,7 +245,7 @@ def test_check_is_content_with_cassettes_that_are_in_order(
 
 
 def test_check_names_what_is_damaged_unused_left_over_or_holds_a_key(shrunk: Suite) -> None:
-    first, second = (cassette(shrunk, f"test_it.py::test_answers[shop-q{number}]") for number in (1, 2))
+    first, second = (shrunk.cassette(f"test_it.py::test_answers[shop-q{number}]") for number in (1, 2))
     first.write_text("", encoding="utf-8")
     planted = "sk-" + "x" * 30
     second.write_text(second.read_text(encoding="utf-8").replace(" two ", f" {planted} ", 1), encoding="utf-8")
@@ -272,11 +254,14 @@ def test_check_names_what_is_damaged_unused_left_over_or_holds_a_key(shrunk: Sui
     assert checked.returncode == 1
     folder = "cassettes/test_it"
     cure = "restore the file from version control, or delete it and record again with --ctxeval-record=all"
+    prune = "'ctxeval cassettes prune' deletes it"
+    revoke = "revoke it, and record the test again without it"
     assert re.sub(r"line \d+: something", "line N: something", checked.stdout).splitlines() == [
         f"damaged   {folder}/{first.name}, line 1: it is empty; {cure}",
-        f"secret    {folder}/{second.name}: interaction 1, request, line N: something shaped like a key stands there",
-        f"unused    {folder}/{cassette(shrunk, THIRD).name}: its test is gone",
-        f"left over {folder}/.ctxeval-abcd1234.tmp: of a run that was killed",
+        f"secret    {folder}/{second.name}: interaction 1, request, line N: something shaped like a key stands there; "
+        + revoke,
+        f"unused    {folder}/{shrunk.cassette(THIRD).name}: its test is gone; {prune}",
+        f"left over {folder}/.ctxeval-abcd1234.tmp: of a run that was killed; {prune}",
         "3 cassettes: 4 to see to",
     ]
     assert planted not in checked.stdout + checked.stderr
@@ -296,18 +281,16 @@ def test_check_shows_what_keeps_the_tests_from_being_collected(shrunk: Suite) ->
 
 
 def test_list_tells_whose_each_cassette_is(shrunk: Suite) -> None:
-    cassette(shrunk, THIRD).write_text("ctxeval: [", encoding="utf-8")
+    shrunk.cassette(THIRD).write_text("ctxeval: [", encoding="utf-8")
     listed = shrunk.ctxeval("cassettes", "list").stdout.splitlines()
-    first = cassette(shrunk, "test_it.py::test_answers[shop-q1]")
+    first = shrunk.cassette("test_it.py::test_answers[shop-q1]")
     assert listed[:3] == [
         f"cassettes/test_it/{first.name}",
         "    test_it.py::test_answers[shop-q1]",
         f"    m, 1 recording, {first.stat().st_size:,} bytes",
     ]
-    assert listed[6] == f"cassettes/test_it/{cassette(shrunk, THIRD).name}"
-    assert listed[7].startswith(
-        f"    damaged: cassettes/test_it/{cassette(shrunk, THIRD).name}, line 2: it is not YAML"
-    )
+    assert listed[6] == f"cassettes/test_it/{shrunk.cassette(THIRD).name}"
+    assert listed[7].startswith(f"    damaged: cassettes/test_it/{shrunk.cassette(THIRD).name}, line 2: it is not YAML")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from pytest_ctxeval._plugin.cassettes import cassette_path
+
 REPLAY = "http://127.0.0.1:9/v1"  # where nobody listens
+THIRD = "test_it.py::test_answers[shop-q3]"  # the test that is gone from the suite `shrunk`
 
 CONFTEST = """
     import sys
@@ -84,13 +87,23 @@ class Suite:
         command = [sys.executable, "-m", "pytest", "-p", "pytest_ctxeval.plugin", *arguments]
         return subprocess.Popen(command, cwd=self.path, env=known, stdout=output, stderr=output)
 
-    def ctxeval(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `ctxeval` in the project's folder, in a process of its own."""
+    def append(self, name: str, text: str) -> None:
+        """Add lines to a file."""
+        path = self.path / name
+        path.write_text(f"{textwrap.dedent(path.read_text(encoding='utf-8'))}\n{text}", encoding="utf-8")
+
+    def replace(self, name: str, before: str, now: str) -> None:
+        """Put one text in the place of another in a file."""
+        path = self.path / name
+        path.write_text(path.read_text(encoding="utf-8").replace(before, now), encoding="utf-8")
+
+    def ctxeval(self, *arguments: str, folder: str = "") -> subprocess.CompletedProcess[str]:
+        """Run `ctxeval` in the project's folder, or one in it, in a process of its own."""
         self.monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         plugins = ["pytest_ctxeval.plugin", *(["xdist.plugin"] if "-n" in arguments else [])]
         loaded = [part for plugin in plugins for part in ("-p", plugin)]
         command = [sys.executable, "-m", "pytest_ctxeval.cli", *arguments, *loaded, "-p", "no:cacheprovider"]
-        return subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+        return subprocess.run(command, cwd=self.path / folder, capture_output=True, text=True, check=False)
 
     def ctxeval_runs(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `ctxeval` on stored runs: no pytest in it."""
@@ -109,6 +122,10 @@ class Suite:
         plugins += [] if {"--lf", "--stepwise"} & {*arguments} else ["no:cacheprovider"]
         given = [part for plugin in plugins for part in ("-p", plugin)]
         return [*given, *([f"--ctxeval-record={record}"] if record else []), *arguments]
+
+    def cassette(self, node: str) -> Path:
+        """Give the cassette of a test by its id."""
+        return self.path / "cassettes" / cassette_path(node)
 
     def cassettes(self) -> dict[str, str]:
         """What the cassettes hold, by name."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -16,7 +17,7 @@ import yaml
 
 from pytest_ctxeval._judge.cassette.file import LEFT_OVER, Recording, read_recording, write_recording
 from pytest_ctxeval._judge.cassette.trim import Interaction
-from pytest_ctxeval.errors import CassetteReadError
+from pytest_ctxeval.errors import CassetteError, CassetteReadError
 
 _HEAD: Final = 4_000  # bytes, in which a cassette says whose it is
 _NAME: Final = re.compile(r"[a-z0-9_.-]+-[0-9a-f]{8}\.yaml")
@@ -196,13 +197,15 @@ def take_out(path: Path, places: Collection[tuple[str, str]], root: Path, *, sho
     if kept:
         write_recording(path, replace(recording, interactions=kept), shown=shown)
     else:
-        delete(path, root)
+        delete(path, root, shown=shown)
 
 
-def delete(path: Path, root: Path) -> None:
-    """Delete a file, and the folders under `root` that it leaves empty."""
-    path.unlink(missing_ok=True)
-    for folder in path.parents:
-        if folder == root or not folder.is_relative_to(root) or any(folder.iterdir()):
-            break
-        folder.rmdir()
+def delete(path: Path, root: Path, *, shown: str) -> None:
+    """Delete a file, and the folders under `root` that it leaves empty. Raises `CassetteError` where it stays."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise CassetteError(f"{shown}: it cannot be deleted: {error.strerror}") from error
+    with suppress(OSError):  # a folder that is not empty, or that stays
+        for folder in takewhile(lambda folder: folder != root and folder.is_relative_to(root), path.parents):
+            folder.rmdir()
