@@ -151,6 +151,14 @@ def _line(text: str, part: str) -> int:
 
 
 GOOD = dump(recording(interaction(), interaction('{"b": 1}')))
+FIRST = _line(GOOD, "- request:")
+SECOND = FIRST + GOOD[GOOD.index("- request:") : GOOD.rindex("- request:")].count("\n")
+
+
+def _second(text: str, before: str, now: str) -> bytes:
+    """The text with a change in its second interaction."""
+    at = text.rindex("- request:")
+    return f"{text[:at]}{text[at:].replace(before, now)}".encode()
 
 
 @pytest.mark.parametrize(
@@ -170,9 +178,15 @@ GOOD = dump(recording(interaction(), interaction('{"b": 1}')))
         (b"? [a]\n: 1\n", "line 1: it is not YAML that can be read: unhashable type: 'list'"),
         (GOOD.replace("version: 1", "version: !!set {1}").encode(), "line 1: it is not YAML that can be read: set has no place in a cassette"),
         (GOOD.replace("interactions: 2", "interactions: null").encode(), f"line {GOOD.count(chr(10))}: it should hold None interactions and holds 2: it was cut short"),
-        (GOOD.replace("code: 200", "code: true").encode(), "line 1: it has not the shape of a cassette"),
-        (GOOD.replace("sample: 0", "sample: zero").encode(), "line 1: it has not the shape of a cassette"),
-        (GOOD.replace("    method: POST\n", "", 1).encode(), "line 1: 'method' is missing"),
+        (GOOD.replace("code: 200", "code: true").encode(), f"line {FIRST}: it has not the shape of a cassette"),
+        (GOOD.replace("sample: 0", "sample: zero").encode(), f"line {FIRST}: it has not the shape of a cassette"),
+        (GOOD.replace("    method: POST\n", "", 1).encode(), f"line {FIRST}: 'method' is missing"),
+        (_second(GOOD, "    method: POST\n", ""), f"line {SECOND}: 'method' is missing"),
+        (_second(GOOD, "code: 200", f"code: {'9' * 5_000}"), f"line {_line(_second(GOOD, 'code: 200', 'cod').decode(), 'cod' + chr(10))}: it is not YAML that can be read: '99999999999999999999' is no int"),
+        (_second(GOOD, "code: 200", "code: 3:20"), f"line {_line(_second(GOOD, 'code: 200', 'cod').decode(), 'cod' + chr(10))}: it is not YAML that can be read: '3:20' is no int"),
+        (_second(GOOD, "message: OK", "message: !!binary '%%%'"), f"line {_line(_second(GOOD, 'message: OK', 'mes').decode(), 'mes' + chr(10))}: it is not YAML that can be read: '%%%' is no binary"),
+        (_second(GOOD, '{"b": 1}', '{"model": "m"}'), f"line {SECOND}: it holds two answers to one request"),
+        (GOOD[: GOOD.index("interactions:\n")].replace("interactions: 2", "interactions: 0").encode() + b"interactions: []\n", "line 1: it holds no interactions"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_named_and_left_as_it_is(
@@ -258,6 +272,8 @@ KEY = "planted-secret-0123456789"
         (interaction(body=f'{{\n  "a": 1,\n  "prompt": "my key is {KEY}"\n}}'), "interaction 2, request, line 3: the value of $PLANTED_API_KEY stands there"),
         (interaction(answer=f'{{"said": "{KEY}"}}'), "interaction 2, answer, line 1: the value of $PLANTED_API_KEY stands there"),
         (interaction(answer=KEY.encode()), "interaction 2, answer, line 1: the value of $PLANTED_API_KEY stands there"),
+        (interaction(answer='{"said": "pl\\u0061nted-secret-\\u0030123456789"}'), "interaction 2, answer, line 1: the value of $PLANTED_API_KEY stands there"),
+        (replace(interaction(), reason=f"OK {KEY}"), "interaction 2, answer's status, line 1: the value of $PLANTED_API_KEY stands there"),
         (interaction(body="sk-proj-abcdefghijklmnopqrstuvwxyz0123"), "interaction 2, request, line 1: something shaped like a key stands there"),
     ],
 )  # fmt: skip
@@ -269,6 +285,15 @@ def test_a_secret_refuses_the_write_and_is_not_told(
     with pytest.raises(CassetteError) as refused:
         write_recording(path, recording(interaction("{}", "{}"), made), shown="one.yaml")
     assert str(refused.value) == (f"one.yaml: {where}, so nothing is written; take it out, and record again")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_key_with_a_slash_is_found_as_servers_escape_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_API_KEY", "planted/secret+0123456789")
+    answers = (r'{"a": "planted\/secret+0123456789"}', r'{"a": "planted\/secret\u002B0123456789"}')
+    for number, answer in enumerate(answers):
+        with pytest.raises(CassetteError, match=r"the value of \$PLANTED_API_KEY stands there"):
+            write_recording(tmp_path / f"{number}.yaml", recording(interaction(answer=answer)), shown="one.yaml")
     assert not list(tmp_path.iterdir())
 
 
@@ -294,11 +319,17 @@ def test_a_secret_in_the_name_of_a_test_or_a_judge_refuses_the_write(tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("message", ["D'accord é", "[1]", "{a: b}"])
-def test_a_status_that_no_server_can_have_sent_is_damage(tmp_path: Path, message: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "damaged"),
+    [
+        *(("message: OK", f"message: {message}") for message in ("D'accord é", "[1]", "{a: b}")),
+        *(("code: 200", f"code: {code}") for code in (-1, 0, 99, 600, 99999)),
+    ],
+)
+def test_a_status_that_no_server_can_have_sent_is_damage(tmp_path: Path, status: str, damaged: str) -> None:
     path = tmp_path / "a.yaml"
     write_recording(path, recording(interaction()), shown="a.yaml")
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("message: OK", f"message: {message}"), encoding="utf-8")
-    with pytest.raises(CassetteReadError, match="line 1: it has not the shape of a cassette"):
+    path.write_text(text.replace(status, damaged), encoding="utf-8")
+    with pytest.raises(CassetteReadError, match=f"line {_line(text, '- request')}: it has not the shape of a cassette"):
         read_recording(path, shown="a.yaml")

@@ -4,12 +4,15 @@ import asyncio
 import json
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import httpx2
 import pytest
+import requests
 from support.bench import CASE, KEY, NOWHERE, Bench, chat
 from support.llm_server import LLMServer
 from support.plain_server import PlainServer
@@ -81,6 +84,31 @@ def test_a_redirect_is_recorded_and_replayed(tmp_path: Path) -> None:
     assert "s3cret5e5f6" not in (tmp_path / "a.yaml").read_text(encoding="utf-8").replace(
         "at /there?key=AIzaSyD-s3cret5e5f6", ""
     )
+
+
+def _with_requests(url: str) -> str:
+    with requests.Session() as session:
+        session.trust_env = False
+        return session.get(url).text
+
+
+@pytest.mark.parametrize("ask", [get, _with_requests], ids=["httpx", "requests"])
+def test_a_redirect_to_an_address_that_is_not_ascii_is_replayed(tmp_path: Path, ask: Callable[[str], str]) -> None:
+    there = "/z\N{LATIN SMALL LETTER U WITH DIAERESIS}rich"
+    sent = there.encode().decode("latin-1")  # so that these bytes are sent
+
+    def answer(path: str) -> tuple[int, dict[str, str], str]:
+        return (302, {"location": sent}, "") if path == "/here" else (200, {}, f"at {path}")
+
+    with PlainServer(answer) as server:
+        seen = []
+        for mode in ("once", "none"):
+            held = tape(tmp_path, mode)
+            with AssistantCassette(held):
+                seen.append(ask(f"{server.url}/here"))
+            held.close("passed")
+        assert seen == [f"at {quote(there)}"] * 2
+        assert len(server.requests) == 2
 
 
 def test_what_another_service_says_is_kept_to_the_letter(tmp_path: Path) -> None:

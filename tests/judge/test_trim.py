@@ -406,7 +406,7 @@ def test_the_order_of_different_parameters_does_not_count() -> None:
     "name",
     [
         "api_key", "apiKey", "API-KEY", "apikey", "x-api-key", "access_token", "accessToken", "accesstoken", "client_secret",
-        "password", "user[password]", "password_confirmation", "pwd", "passphrase", "appid", "sig", "X-Amz-Signature",
+        "password", "user[password]", "password_confirmation", "pwd", "passphrase", "appid", "sig", "hmac", "X-Amz-Signature",
         "X-Amz-Security-Token", "X-Amz-Credential", "subscription-key", "auth", "id_token", "refresh_token",
     ],
 )  # fmt: skip

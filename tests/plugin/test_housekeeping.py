@@ -185,6 +185,18 @@ def test_prune_in_a_subfolder_deletes_what_is_of_its_tests_and_says_so(in_two_fo
     assert in_two_folders.cassette(OUTER).exists()
 
 
+def test_a_test_with_an_id_of_any_length_may_be_gone(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded.cases("one", {"assistant": "two", "qa_id": "q" * 5_000})
+    recorded.in_process(record="once").assert_outcomes(passed=2)
+    recorded.cases("one")
+    replaying(monkeypatch)
+    gone = shown(f"test_it.py::test_answers[shop-{'q' * 5_000}]")
+    assert recorded.ctxeval("cassettes", "check").stdout.splitlines() == [
+        f"unused    {gone}: its test is gone; {PRUNE}",
+        "2 cassettes: 1 to see to",
+    ]
+
+
 # Links and odd folders.
 
 

@@ -87,7 +87,7 @@ def test_in_a_header_of_the_request(
 
 
 @pytest.mark.parametrize("casing", CASINGS, ids=["as it is", "lower", "upper", "title"])
-@pytest.mark.parametrize("name", ["key", "api_key", "apiKey", "access_token", "X-Amz-Signature", "sig"])
+@pytest.mark.parametrize("name", ["key", "api_key", "apiKey", "access_token", "X-Amz-Signature", "sig", "hmac"])
 def test_in_the_query(
     planted: Suite, server: LLMServer, monkeypatch: pytest.MonkeyPatch, name: str, casing: type[str]
 ) -> None:

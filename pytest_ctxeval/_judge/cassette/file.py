@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_plus
@@ -28,11 +29,12 @@ _SCALARS: Final[Mapping[str, Callable[[str], Any]]] = {
     "float": float,
     "bool": lambda text: text.lower() in ("true", "yes", "on"),
     "null": lambda _: None,
-    "binary": base64.b64decode,
+    "binary": lambda text: base64.b64decode("".join(text.split()), validate=True),
     "timestamp": str,
 }
 _OTHER_BREAKS: Final = "\r\x85\u2028\u2029\ufeff"
 LEFT_OVER: Final = ".ctxeval-"  # how a file begins that is being written
+_ESCAPED: Final = re.compile(r"\\u00([2-7][0-9A-Fa-f])|\\/")  # what servers write in JSON in other ways than we do
 _CONFLICT: Final = re.compile(r"^(?:<<<<<<< |=======|>>>>>>> |\|\|\|\|\|\|\| )", re.MULTILINE)
 
 
@@ -176,11 +178,18 @@ def _secrets(interaction: Interaction) -> Iterator[str]:
     headers = "\n".join(
         [interaction.content_type, *(each for values in interaction.headers.values() for each in values)]
     )
-    parts = {"address": interaction.uri, "headers": headers, "request": interaction.body, "answer": interaction.answer}
+    parts = {
+        "address": interaction.uri,
+        "headers": headers,
+        "request": interaction.body,
+        "answer's status": interaction.reason,
+        "answer": interaction.answer,
+    }
     for name, part in parts.items():
         text = part if isinstance(part, str) else part.decode("latin-1")
-        plain = unquote_plus(text) if name != "answer" and re.search(r"%[0-9A-Fa-f]{2}|\+", text) else ""
-        found = find_secret(text) or (find_secret(plain) if plain else None)
+        plain = unquote_plus(text) if name in ("address", "headers", "request") else text
+        unescaped = _ESCAPED.sub(lambda each: chr(int(each[1], 16)) if each[1] else "/", text)
+        found = next(filter(None, map(find_secret, dict.fromkeys((text, plain, unescaped)))), None)
         if found:
             what, line = found
             yield f"{name}, line {line}: {what} stands there"
@@ -204,25 +213,34 @@ def _to_dict(interaction: Interaction) -> dict[str, Any]:
 
 
 def _recording(found: Any, text: str, shown: str) -> Recording:
+    line, known = 1, dict[tuple[str, str], Interaction]()
     try:
-        about, rows = found["ctxeval"], found["interactions"]
-        interactions = tuple(_interaction(row) for row in rows)
-        recording = Recording(
-            node=_a(str, about["node"]),
-            judge=_a(str, about["judge"]),
-            client=_a(str, about["client"]),
-            complete=_a(bool, about["complete"]),
-            interactions=interactions,
-        )
+        about = found["ctxeval"]
+        node, judge, client = (_a(str, about[name]) for name in ("node", "judge", "client"))
+        complete = _a(bool, about["complete"])
+        for line, row in zip(_lines_of_rows(text), _a(list, found["interactions"]), strict=False):
+            made = _interaction(row)
+            if known.setdefault((made.key, made.origin), made) is not made:
+                raise _damaged(shown, line, "it holds two answers to one request")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "it has not the shape of a cassette"
-        raise _damaged(shown, 1, what) from None
-    if len(interactions) != about.get("interactions"):
-        told = (
-            f"it should hold {about.get('interactions')} interactions and holds {len(interactions)}: it was cut short"
-        )
+        raise _damaged(shown, line, what) from None
+    if len(known) != about.get("interactions"):
+        told = f"it should hold {about.get('interactions')} interactions and holds {len(known)}: it was cut short"
         raise _damaged(shown, text.count("\n"), told)
-    return recording
+    if not known:
+        raise _damaged(shown, 1, "it holds no interactions")
+    return Recording(node, judge, client, complete, tuple(known.values()))
+
+
+def _lines_of_rows(text: str) -> Iterator[int]:
+    """Give the line on which each interaction begins; 1 where the file was laid out by someone else."""
+    line, at = 1, 0
+    for row in re.finditer(r"^- ", text, re.MULTILINE):
+        line += text.count("\n", at, row.start())
+        at = row.start()
+        yield line
+    yield from repeat(1)
 
 
 def _interaction(row: Mapping[str, Any]) -> Interaction:
@@ -231,13 +249,19 @@ def _interaction(row: Mapping[str, Any]) -> Interaction:
         method=_a(str, request["method"]),
         uri=_a(str, request["uri"]),
         body=_body(request["body"]),
-        status=_a(int, response["status"]["code"]),
+        status=_status(response["status"]["code"]),
         reason=_ascii(response["status"]["message"] or ""),
         headers=_headers(response["headers"]),
         answer=_body(response["body"]["string"]),
         sample=_a(int, row["ctxeval"]["sample"]),
         content_type=_headers(request["headers"]).get("content-type", [""])[0],
     )
+
+
+def _status(found: Any) -> int:
+    if _a(int, found) not in range(100, 600):
+        raise ValueError(found)
+    return int(found)
 
 
 def _ascii(found: Any) -> str:
@@ -283,7 +307,11 @@ def _values(text: str) -> Any:
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if isinstance(node, yaml.ScalarNode):
             if kind in _SCALARS:
-                return _SCALARS[kind](node.value)
+                try:
+                    return _SCALARS[kind](node.value)
+                except ValueError:
+                    told = f"{node.value[:20]!r} is no {kind}"
+                raise yaml.MarkedYAMLError(problem=told, problem_mark=node.start_mark)
         elif kind in ("map", "seq") and id(node) not in seen:  # an alias may stand for more than any memory holds
             seen.add(id(node))
             if kind == "seq":

@@ -13,7 +13,7 @@ from pytest_ctxeval._judge.cassette.secrets import PLACEHOLDER
 # Words of a parameter's name: those that make it secret wherever they stand, and those that do at its end.
 _SECRET: Final = frozenset({"password", "passwd", "passphrase", "pwd"})
 _SECRET_AT_END: Final = re.compile(
-    r"secret|auth|authorization|sig|signature|credentials?|appid|(api|access|secret)key|(access|auth|session|refresh)token"
+    r"secret|auth|authorization|sig|signature|hmac|credentials?|appid|(api|access|secret)key|(access|auth|session|refresh)token"
 )
 # A key or a token of these is secret; that of a page or a city is not, and says what is asked for.
 _OF_SECRETS: Final = re.compile(

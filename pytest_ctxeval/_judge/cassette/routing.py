@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from vcr.request import Request  # noqa: TID251  # here is its home
 
@@ -19,6 +19,7 @@ from pytest_ctxeval._judge.cassette.tape import ACTIVE, REPLAYING, Call, Miss
 from pytest_ctxeval._judge.cassette.trim import Interaction, trim
 
 _TRACERS: Final = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_ASCII: Final = "".join(map(chr, range(128)))
 _TRACER: Final = "smith.langchain.com"
 
 
@@ -159,8 +160,20 @@ def _body(request: Request) -> str | bytes:
 
 def _response(found: Interaction) -> dict[str, Any]:
     answer = found.answer if isinstance(found.answer, bytes) else found.answer.encode("utf-8", "surrogatepass")
-    headers = {name: list(values) for name, values in found.headers.items()}
+    headers = {name: [_as_http(value) for value in values] for name, values in found.headers.items()}
     return {"status": {"code": found.status, "message": found.reason}, "headers": headers, "body": {"string": answer}}
+
+
+def _as_http(value: str) -> str:
+    """Give a header in ASCII, which is all that clients take from us: an address of a redirect may hold more.
+
+    Some clients read the bytes of one as Latin-1, and others as UTF-8.
+    """
+    try:
+        value = value.encode("latin-1").decode()
+    except UnicodeError:
+        return quote(value, safe=_ASCII)
+    return quote(value, safe=_ASCII)
 
 
 def _is_local(url: str) -> bool:
