@@ -196,3 +196,30 @@ def test_a_prompt_counts_for_more_than_all_that_stands_around_it(tmp_path: Path)
     as_text = body(messages=[said("user", f"{QUESTION}\nReply between marks.")])
     lines = told(tmp_path, [as_text | {"seed": 1, "n": 1, "stop": None}], [body(), as_text])
     assert lines == [SAME, "n: 1 -> nothing", "seed: 1 -> nothing", "stop: None -> nothing"]
+
+
+LONG = "We are open every day of the week, and on most holidays, as you can see at our door and on our page. " * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lines"),
+    [
+        (f"{LONG}From 9.", f"{LONG}From 8.", [f"-...{LONG[-35:]}From 9.", f"+...{LONG[-35:]}From 8."]),
+        ("From 9.", "From 9. ", ["-'From 9.'", "+'From 9. '"]),
+        ("from  9", "from 9", ["-'from  9'", "+'from 9'"]),
+        ("at 9\r\nor 10", "at 9\nor 10", ["-'at 9\\r'", "+'at 9'"]),
+        ("Caf\u00e9 at 9", "Cafe\u0301 at 9", ["-'Caf\\xe9 at 9'", "+'Cafe\\u0301 at 9'"]),
+        ("at 9", "at\u200b 9", ["-'at 9'", "+'at\\u200b 9'"]),
+        (f"{LONG}at 9", f"{LONG}at 9 ", [f"-...{f'{LONG[-36:]}at 9'!r}", f"+...{f'{LONG[-36:]}at 9 '!r}"]),
+        ("a b\n-- 9\nc d", "a b\nc d", ["--- 9"]),
+        ("a b\nc d", "a b\n++ 9\nc d", ["+++ 9"]),
+        ("at 9 or\nat 10", "at 8 or", ["-at 9 or", "-at 10", "+at 8 or"]),
+    ],
+    ids=[
+        "far to the right", "a space at the end", "two spaces", "line ends", "a letter in two parts", "no width",
+        "far to the right, a space", "a line that begins as a diff does", "another one", "a line less",
+    ],
+)  # fmt: skip
+def test_what_has_changed_in_a_text_is_seen(tmp_path: Path, before: str, now: str, lines: list[str]) -> None:
+    shown = told(tmp_path, [body(messages=[said("user", before)])], [body(messages=[said("user", now)])], client=OLD)
+    assert shown == ["messages[0].content:", *(f"  {line}" for line in lines)]

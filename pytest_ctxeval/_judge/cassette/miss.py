@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import shlex
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -29,6 +31,8 @@ from pytest_ctxeval.errors import CassetteMissError, ConfigError
 
 _COMPARED: Final = 200  # recordings that are looked through for the nearest one
 _SHOWN: Final = 6  # differences that are shown
+_WIDTH: Final = 159  # characters of a line
+_BEFORE: Final = 40  # and those of them before the first that differs, where it stands further on
 
 
 def miss_error(tape: Tape, misses: Sequence[Miss], *, client: str = "") -> CassetteMissError:
@@ -37,7 +41,7 @@ def miss_error(tape: Tape, misses: Sequence[Miss], *, client: str = "") -> Casse
     `misses` is one, or the same question in each form it was asked in: told is the one that is nearest to a recording.
     """
     old = tape.old
-    if old is None or not old.interactions:
+    if old is None:
         return CassetteMissError(f"no recording: there is no cassette {tape.shown}\n\n{_cure(tape, 'once')}")
     if not old.complete:
         return CassetteMissError(
@@ -148,14 +152,34 @@ def _name(path: str) -> str:
 
 def _diff(before: str, now: str) -> Iterator[str]:
     """The lines that differ, a few of them."""
-    lines = [
-        one_line(redact(line), 160)
-        for line in difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0)
-        if not line.startswith(("---", "+++", "@@")) and not _is_boundary(line[1:])
-    ]
+    was, is_now = (redact(text).split("\n") for text in (before, now))
+    lines: list[str] = []
+    for tag, start, end, now_start, now_end in difflib.SequenceMatcher(None, was, is_now).get_opcodes():
+        if tag != "equal":
+            olds = [line for line in was[start:end] if not _is_boundary(line)]
+            news = [line for line in is_now[now_start:now_end] if not _is_boundary(line)]
+            lines += [f"-{_shown(old, new)}" for old, new in zip(olds, [*news, *olds[len(news) :]], strict=False)]
+            lines += [f"+{_shown(new, old)}" for new, old in zip(news, [*olds, *news[len(olds) :]], strict=False)]
     yield from lines[:_SHOWN]
     if len(lines) > _SHOWN:
         yield f"... and {len(lines) - _SHOWN} more lines"
+
+
+def _shown(line: str, other: str) -> str:
+    """Give a line as it is shown beside another: the part that differs, spelt out where the eye cannot tell it."""
+    if line == other or _look(line) != _look(other):
+        return one_line(line, _WIDTH)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(line, other, strict=False)))
+    start = max(same - _BEFORE, 0)
+    part, other_part = line[start : start + _WIDTH], other[start : start + _WIDTH]
+    shown = ascii(part) if _look(part) == _look(other_part) else one_line(part)
+    return f"...{shown}" if start else shown
+
+
+def _look(line: str) -> str:
+    """Give what the eye sees of a line that is shown: neither how a letter is put together nor what has no width."""
+    seen = unicodedata.normalize("NFC", one_line(line, _WIDTH))
+    return "".join(each for each in seen if unicodedata.category(each) != "Cf")
 
 
 def _is_boundary(line: str) -> bool:
