@@ -197,12 +197,13 @@ def _run(arguments: Sequence[str], done: str) -> tuple[pytest.Session | None, in
 
 def _why_not(session: pytest.Session, code: int) -> str:
     """Say why a run of all tests does not tell what can be deleted."""
-    ledger = ledger_of(session.config)
-    if not ledger.nodes and not code:
-        return "no test used a cassette"
-    unsure = _why_unsure(session, code)
-    if unsure:
-        return unsure
+    config = session.config
+    ledger, unsure = ledger_of(config), _why_unsure(session, code)
+    if unsure or config.option.collectonly:
+        return unsure or "no test was run"
+    if not ledger.nodes:
+        folder = _shown(config.stash[SETTINGS].cassettes, config.rootpath)
+        return f"no test used a cassette; where none is to be judged any more, delete the folder {folder}"
     if ledger.lent:
         return f"{one_line(next(iter(ledger.lent)))} uses the cassette of another test; adopt it first"
     return ""
@@ -241,10 +242,11 @@ def _told_unused(paths: Iterable[Path], config: pytest.Config, tests: Collection
     """Tell of cassettes that no test reads, and what to do; their tests may be among those that have none."""
     root, base = config.stash[SETTINGS].cassettes, config.rootpath
     bare = {node.partition("::")[0] for node in tests if not (root / cassette_path(node)).exists()}
+    prune = _PRUNE if tests else "no test is judged any more, so delete it"
     for path in paths:
         file = str(node_of(path)).partition("::")[0]
         may_be_renamed = file in bare or (bare and not (base / file).exists())
-        cure = f"if it was renamed, 'ctxeval cassettes adopt' moves it, else {_PRUNE}" if may_be_renamed else _PRUNE
+        cure = f"if it was renamed, 'ctxeval cassettes adopt' moves it, else {prune}" if may_be_renamed else prune
         yield f"unused    {_shown(path, base)}: {_why_unused(path, tests)}; {cure}"
 
 

@@ -31,7 +31,7 @@ def recordings(suite: Suite) -> list[Path]:
         (["-n", "2", "-k", "nothing"], 1, "tests were left out"),
         (["--setup-only"], 1, "tests were left out"),
         (["--setup-plan"], 1, "tests were left out"),
-        (["--collect-only"], 1, "no test used a cassette"),
+        (["--collect-only"], 1, "no test was run"),
         (["empty"], 1, "no test was found"),
         (["nowhere.py"], 2, "the run was broken off"),
     ],
@@ -102,6 +102,13 @@ def test_prune_deletes_nothing_where_a_file_was_skipped(shrunk: Suite, source: s
     assert refused.returncode == 1
     assert refused.stdout.endswith("\nnothing is deleted: test_windows.py was skipped\n")
     assert shrunk.cassette(THIRD).exists()
+
+
+def test_prune_gives_no_advice_to_delete_what_a_skipped_file_needs(shrunk: Suite) -> None:
+    source = (shrunk.path / "test_it.py").read_text(encoding="utf-8")
+    shrunk.module(f"import pytest\npytest.skip('not here', allow_module_level=True)\n{source}")
+    shrunk.module("def test_of_others():\n    pass", name="test_other")
+    assert shrunk.ctxeval("cassettes", "prune").stdout.endswith("\nnothing is deleted: test_it.py was skipped\n")
 
 
 def test_cassettes_of_a_file_that_conftest_ignores_are_kept(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

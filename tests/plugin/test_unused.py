@@ -225,7 +225,11 @@ def test_prune_deletes_nothing_where_no_test_uses_the_plugin(shrunk: Suite) -> N
     shrunk.module("def test_it():\n    pass")
     refused = shrunk.ctxeval("cassettes", "prune")
     assert refused.returncode == 1
-    assert refused.stdout.endswith("nothing is deleted: no test used a cassette\n")
+    assert refused.stdout.endswith(
+        "\nnothing is deleted: no test used a cassette; where none is to be judged any more, delete the folder cassettes\n"
+    )
+    told = "its test is gone; no test is judged any more, so delete it\n"
+    assert shrunk.ctxeval("cassettes", "check").stdout.count(told) == 3
     assert len(list(shrunk.path.rglob("*.yaml"))) == 3
 
 
