@@ -71,15 +71,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()
     except OSError as error:
         _write_no_more()
-        print(f"ctxeval: {error.strerror or error}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"ctxeval: {error.strerror or error}", file=sys.stderr, flush=True)
         return 2
     return code
 
 
 def _write_no_more() -> None:
-    """Let go of an output that takes no more, which the interpreter would try once more as it ends."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Let go of what takes no more output, which the interpreter would try once more as it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, AttributeError):  # or there is none
+            with contextlib.suppress(OSError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _do(arguments: Sequence[str] | None) -> tuple[int, str]:

@@ -184,10 +184,12 @@ class Recorder:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._ended = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
         """Take what a report carries, in this process or from a worker; first, since `--junitxml` shows it."""
+        self._ended += report.when in ("teardown", "???")
         if str(report.when) == "???":  # of a test at which a worker of pytest-xdist crashed
             self._config.stash[BROKEN] = "a worker crashed"
         if LEDGER not in self._config.stash and not hasattr(report, "ctxeval"):
@@ -231,7 +233,8 @@ class Recorder:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Check the gates when every test has run, and before the run's result is settled."""
         result = yield
-        if self._has_something_to_tell and not session.config.option.collectonly:
+        lost = BROKEN in self._config.stash and self._ended < len(self._config.stash.get(TESTS, []))
+        if self._has_something_to_tell and not session.config.option.collectonly and not lost:
             from pytest_ctxeval._plugin.session import finish_run
 
             finish_run(session)

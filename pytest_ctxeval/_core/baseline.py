@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pytest_ctxeval._core.numbers import below, count, figure
+from pytest_ctxeval._core.numbers import arrow, below, count, figure
 from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.statistics import Aggregate, BayesianMode
 from pytest_ctxeval._core.text import one_line
@@ -89,20 +89,27 @@ class Comparison:
 
 
 def compare(old: Run, new: Run) -> Comparison:
-    """Compare two runs case by case. A case that is gone is missing, unless the new run was not to have its test.
+    """Compare two runs case by case.
 
-    A case has changed where the ranges of its samples do not touch, one sample being a range of no width: replayed
+    A case that is gone is missing, unless the new run was not to have its test, or was broken off before it came to
+    it. A case has changed where the ranges of its samples do not touch, one sample being a range of no width: replayed
     from the same recordings it is the same to the last bit. It has regressed too where it fell through its own bar,
     or cannot be judged any more.
     """
     pairs = list(_paired(old.results, new.results))
+    moved = {_file(old.node_id): _file(new.node_id) for old, new in pairs if old is not None and new is not None}
+
+    def left_out(node: str) -> bool:
+        today = moved.get(_file(node), _file(node)) + node.removeprefix(_file(node))
+        return new.broken_off or (new.selection.leaves_out(node) and new.selection.leaves_out(today))
+
     rows: dict[_Key, list[CaseChange]] = {_key(result): [] for result in new.results}
     likes = {row[:2]: row for row in reversed(rows)}
     for before, after in pairs:
-        change = _case(before, after, new.selection.leaves_out)
-        own = _key(change.result)
+        became = _case(before, after, left_out)
+        own = _key(became.result)
         row = own if after is not None or own in rows else likes.get(own[:2], own)
-        rows.setdefault(row, []).append(change)
+        rows.setdefault(row, []).append(became)
     sessions = tuple(_session(key, cases) for key, cases in rows.items())
     return Comparison((*_shortcomings(old, pairs), *_differences(pairs)), sessions)
 
@@ -157,6 +164,10 @@ def _identity(result: CaseResult) -> tuple[str, str, str]:
     return result.session_id, result.metric, result.qa_id
 
 
+def _file(node: str) -> str:
+    return node.partition("::")[0]
+
+
 def _key(result: CaseResult) -> _Key:
     return result.session_id, result.metric, result.prompt_version
 
@@ -173,7 +184,7 @@ def _case(old: CaseResult | None, new: CaseResult | None, left_out: Callable[[st
         return CaseChange("new", old, new, text=f"{_shown(old)} -> {_shown(new)}")
     fell = new.min is not None and reaches(old.score, new.min) and not reaches(new.score, new.min)
     bar = f", {below(new.score, new.min)}" if fell and new.min is not None else ""
-    return CaseChange(_scored(old, new, fell=fell), old, new, fell, f"{_shown(old)} -> {_shown(new)}{bar}")
+    return CaseChange(_scored(old, new, fell=fell), old, new, fell, arrow(old.score, new.score) + bar)
 
 
 def _scored(old: CaseResult, new: CaseResult, *, fell: bool) -> Change:
@@ -263,3 +274,6 @@ def _changed(pairs: Iterable[tuple[CaseResult, CaseResult]], fact: Callable[[Cas
     for (before, after), n in counts.most_common(_NAMED):
         of = "" if n == len(pairs) else f" ({n} of {len(pairs)} cases)"
         yield f"{one_line(str(before), 60)} -> {one_line(str(after), 60)}{of}"
+    more = counts.total() - sum(n for _, n in counts.most_common(_NAMED))
+    if more:
+        yield f"-> others ({more} of {len(pairs)} cases)"

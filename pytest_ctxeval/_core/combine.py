@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.text import one_line
@@ -12,6 +12,14 @@ from pytest_ctxeval._core.verdict import Calls, CaseResult, Cost
 from pytest_ctxeval.errors import ConfigError
 
 _NAMED: Final = 5
+
+
+class _Place(NamedTuple):
+    """Where a result stands."""
+
+    node: str
+    version: str | None
+    shard: str
 
 
 def combine(shards: Mapping[str, Run]) -> Run:
@@ -39,17 +47,18 @@ def combine(shards: Mapping[str, Run]) -> Run:
 
 
 def _check_apart(shards: Mapping[str, Run]) -> None:
-    known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
+    known: dict[tuple[Any, ...], list[_Place]] = {}
     twice: list[str] = []
     for name, run in shards.items():
-        for node, *case in {
-            (each.node_id, each.session_id, each.qa_id, each.metric, each.prompt_version) for each in run.results
+        for node, version, *case in {
+            (each.node_id, each.prompt_version, each.session_id, each.qa_id, each.metric) for each in run.results
         }:
             like = known.setdefault((_without_folders(node), *case), [])
-            other = next((shard for its, shard in like if shard != name and _is_same_test(its, node)), None)
+            same = (each for each in like if each.shard != name and _is_same(each, node, version))
+            other = next(same, None)
             if other is not None:
-                twice.append(f"{one_line(node, 200)} in {one_line(other, 80)} and {one_line(name, 80)}")
-            like.append((node, name))
+                twice.append(f"{one_line(node, 200)} in {one_line(other.shard, 80)} and {one_line(name, 80)}")
+            like.append(_Place(node, version, name))
     if twice:
         twice.sort()
         shown = [*twice[:_NAMED], *([f"and {len(twice) - _NAMED} more"] if len(twice) > _NAMED else [])]
@@ -61,9 +70,14 @@ def _without_folders(node: str) -> str:
     return file.rpartition("/")[2] + colons + inner
 
 
-def _is_same_test(node: str, other: str) -> bool:
-    """Whether two ids are of one test, as seen from one folder or from two of which one is in the other."""
-    return node == other or node.endswith(f"/{other}") or other.endswith(f"/{node}")
+def _is_same(place: _Place, node: str, version: str | None) -> bool:
+    """Whether two results are of one test, as seen from one folder or from two of which one is in the other.
+
+    Of one that could not be judged the version may not be known.
+    """
+    if version != place.version and None not in (version, place.version):
+        return False
+    return node == place.node or node.endswith(f"/{place.node}") or place.node.endswith(f"/{node}")
 
 
 def _placed(runs: Iterable[Run]) -> list[CaseResult]:

@@ -168,14 +168,6 @@ def _against_baseline(
     if comparison is None:
         yield _nothing(gate, "there is no baseline")
         return
-    if gate.kind == "missing":
-        missing = len(comparison.having("missing"))
-        if not missing and not summary.results:
-            yield _nothing(gate, "no case was judged")
-            return
-        status: Status = "passed" if missing <= gate.bar else "failed"
-        yield GateCheck(gate, None, status, f"{missing} missing, {gate.bar} allowed")
-        return
     known = [row for row in comparison.sessions if _means(gate, row) and any(case.old for case in row.cases)]
     rows = [row for row in known if any(case.old and case.change != "left out" for case in row.cases)]
     if not known:
@@ -183,6 +175,11 @@ def _against_baseline(
         yield _nothing(gate, _nothing_text(gate, sessions).replace("no case was judged", "the baseline has no case"))
     elif not rows:
         yield _nothing(gate, "no case was judged that the baseline has")
+    elif gate.kind == "missing":
+        missing = len(comparison.having("missing"))
+        status: Status = "passed" if missing <= gate.bar else "failed"
+        yield GateCheck(gate, None, status, f"{missing} missing, {gate.bar} allowed")
+        return
     of = {(row.session_id, row.metric, row.prompt_version): row for row in summary.sessions}
     for row in rows:
         faults = "; ".join(_regressions(gate, row, told))
@@ -190,7 +187,10 @@ def _against_baseline(
         text = faults or _held(gate, row)
         if session is None:
             text = f"{one_line(row.session_id, 40)}, {row.metric.replace('_', ' ')}: {text}"
-        yield GateCheck(gate, session, "failed" if faults else "passed", text)
+        held = row.n_pairs or row.having("missing")  # as many may be as a gate of its own allows
+        yield (
+            GateCheck(gate, session, "failed" if faults else "passed", text) if faults or held else _nothing(gate, text)
+        )
 
 
 def _regressions(gate: Gate, row: SessionChange, told: Collection[Kind]) -> Iterator[str]:
@@ -211,7 +211,9 @@ def _regressions(gate: Gate, row: SessionChange, told: Collection[Kind]) -> Iter
 
 def _held(gate: Gate, row: SessionChange) -> str:
     fall = -(row.difference or 0.0)
-    if row.difference is not None and not reaches(gate.bar, fall):
+    if row.difference is None:
+        return "no case has a score in both runs"
+    if not reaches(gate.bar, fall):
         return f"fell by {above(fall, gate.bar)}, within the noise of {count(row.n_pairs, 'case')}"
     return f"drop <= {figure(gate.bar)}"
 

@@ -24,6 +24,17 @@ def above(value: float, bar: float) -> str:
     return f"{figure(value, digits)} > {figure(bar, digits)}"
 
 
+def arrow(old: float, new: float) -> str:
+    """Give "0.90 -> 0.70", with as many digits as it takes to see that it is no standstill, where it is none."""
+    digits = places_of(new - old)
+    return f"{old:.{digits}f} -> {new:.{digits}f}"
+
+
+def places_of(difference: float) -> int:
+    """Give how many places a difference takes to be seen: two, and more where it would round to nothing."""
+    return next((digits for digits in range(2, 9) if float(f"{difference:.{digits}f}")), 2)
+
+
 def count(n: int, what: str) -> str:
     """Give "1 case", "2,000 cases"."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

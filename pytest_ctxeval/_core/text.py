@@ -6,6 +6,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 # CSI, OSC and the other escape sequences of terminals, in their 7-bit and 8-bit forms.
@@ -46,6 +47,11 @@ def columns(text: str) -> int:
         return len(text)
     marks = sum(unicodedata.category(each) in ("Mn", "Me", "Cf") for each in text)
     return len(text) - marks + sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+
+
+def shown_path(path: Path) -> str:
+    """Name a file for a message: from the folder that the reader is in, where it is there."""
+    return one_line(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), 200)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

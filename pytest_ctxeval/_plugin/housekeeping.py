@@ -42,6 +42,7 @@ class _Instead:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        _check_loaded(config)
         try:
             config.stash[SETTINGS] = read_settings(config)
         except ConfigError as error:
@@ -55,9 +56,18 @@ class _Kept:
 
     session: pytest.Session | None = None  # none where pytest was asked for its version, for instance
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        _check_loaded(config)
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.session = session
+
+
+def _check_loaded(config: pytest.Config) -> None:
+    if not hasattr(config.option, "ctxeval_record"):
+        raise pytest.UsageError("the plugin is switched off in this run; load it with -p pytest_ctxeval.plugin")
 
 
 def list_cassettes(arguments: Sequence[str]) -> int:

@@ -33,12 +33,18 @@ class _Entry:
     assistant: Calls = field(default_factory=Calls)
     failed: str | None = None
     red: bool = False
+    let_off: bool = False  # since it was expected to fail
     reruns: int = 0
     again: bool = False  # whether the attempt does not count, since there will be another
     skipped: bool = False
     passed: bool = False
     use: Use = field(default_factory=Use)
     spent: Cost = field(default_factory=Cost)  # in attempts that do not count
+
+    @property
+    def expects_failure(self) -> bool:
+        """Whether a case that did not pass is no fault of the test: it passed all the same, or was to fail."""
+        return (self.passed or self.let_off) and not self.red and not self.again
 
 
 class Ledger:
@@ -69,6 +75,7 @@ class Ledger:
             entry.reruns += 1
             entry.again = True
         entry.red = entry.red or report.failed
+        entry.let_off = entry.let_off or _is_let_off(report)
         if report.failed or _is_let_off(report):
             entry.failed = "worker crashed" if is_crash(report) else _first_line(report)
         entry.passed = entry.passed or (report.when == "call" and report.passed)
@@ -82,7 +89,7 @@ class Ledger:
         if "planned" in sent:
             entry.planned = CaseResult(**_known(sent["planned"]), metric="", score=None)
             entry.failed, entry.use = None, Use()
-            entry.passed = entry.skipped = entry.again = entry.red = False
+            entry.passed = entry.skipped = entry.again = entry.red = entry.let_off = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
         entry.assistant = Calls(**sent["assistant"])
@@ -158,13 +165,13 @@ class Ledger:
                     prompt_version=version,
                     unscored=entry.failed,
                     reruns=entry.reruns,
-                    expected=not entry.red,
+                    expected=entry.expects_failure,
                 )
 
 
 def _settled(result: CaseResult, entry: _Entry) -> CaseResult:
     """A result with what is known of its test only when that is over."""
-    expected = not result.passed and not entry.red
+    expected = not result.passed and entry.expects_failure
     return replace(result, reruns=entry.reruns, expected=expected) if entry.reruns or expected else result
 
 

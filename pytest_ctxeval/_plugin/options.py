@@ -310,8 +310,10 @@ def _judge(text: str) -> str:
 
 def _file(path: Path) -> Path:
     if not path.is_file():
+        from pytest_ctxeval._core.text import shown_path
+
         raise ConfigError(
-            f"{path.name!r} is not there; --ctxeval-report=run.json writes a run that can be compared with"
+            f"{shown_path(path)!r} is not there; --ctxeval-report=run.json writes a run that can be compared with"
         )
     return path
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ctxeval._core.selection import Selection
+from pytest_ctxeval._core.selection import EVERYTHING, Selection
 from pytest_ctxeval._plugin.stash import DESELECTED, TESTS
 
 
@@ -23,20 +23,25 @@ def selection_of(config: pytest.Config) -> Selection:
         paths = collected
     elif config.option.pyargs:  # where the files of a package are is told to nobody
         paths = (node.partition("::")[0] for node in [*collected, *deselected])
+    elif config.args_source is config.ArgsSource.TESTPATHS:  # the project's tests: one of its folders may be gone
+        paths = (EVERYTHING,)
     else:
-        paths = (_id(config, argument) for argument in config.args)
+        paths = (each for argument in config.args for each in _ids(config, argument) or [EVERYTHING])
     return Selection(tuple(dict.fromkeys(paths)), tuple(_ignored(config)), tuple(sorted(deselected)))
 
 
 def _ignored(config: pytest.Config) -> Iterator[str]:
-    yield from (escape(_id(config, path)) for path in config.getoption("ignore", None) or ())
-    yield from (_id(config, pattern) for pattern in config.getoption("ignore_glob", None) or ())
+    yield from (escape(each) for path in config.getoption("ignore", None) or () for each in _ids(config, path))
+    yield from (each for pattern in config.getoption("ignore_glob", None) or () for each in _ids(config, pattern))
 
 
-def _id(config: pytest.Config, argument: str) -> str:
-    """Give the id of what a path on the command line means, which may go on with the names of a test."""
+def _ids(config: pytest.Config, argument: str) -> list[str]:
+    """Give the ids of what a path on the command line means: by its links as they stand there, and as they lead.
+
+    There is none for what is outside of the project: the ids of tests there do not tell where they are.
+    """
     file, colons, inner = str(argument).partition("::")
-    path = Path(os.path.abspath(config.invocation_params.dir / file))  # noqa: PTH100  # a link stays one
-    if not path.is_relative_to(config.rootpath):
-        path = path.resolve()
-    return Path(os.path.relpath(path, config.rootpath)).as_posix() + colons + inner
+    path = config.invocation_params.dir / file
+    as_written = Path(os.path.abspath(path)), config.rootpath  # noqa: PTH100  # `resolve` follows links
+    places = dict.fromkeys([as_written, (path.resolve(), config.rootpath.resolve())])
+    return [place.relative_to(root).as_posix() + colons + inner for place, root in places if place.is_relative_to(root)]

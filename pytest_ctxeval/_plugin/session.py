@@ -11,6 +11,7 @@ from pytest_ctxeval._core.gate import GateCheck, check_gates
 from pytest_ctxeval._core.run import Run
 from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import Summary, summarise
+from pytest_ctxeval._core.text import shown_path
 from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._plugin.files import read_run, write_report
 from pytest_ctxeval._plugin.github import append_summary, workflow_commands
@@ -56,7 +57,9 @@ def write_reports(config: pytest.Config) -> None:
         try:
             write_report(path, report_of(config))
         except OSError as error:
-            ledger_of(config).notes.append(f"the report {path.name} could not be written: {error.strerror or error}")
+            ledger_of(config).notes.append(
+                f"the report {shown_path(path)} could not be written: {error.strerror or error}"
+            )
     if config.stash[SETTINGS].github:
         try:
             append_summary(report_of(config))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._core.verdict import Calls, Cost
 from pytest_ctxeval._report.report import Report
+
+_NAMED: Final = 3  # judges
 
 
 def judging_text(report: Report) -> str:
@@ -12,7 +16,8 @@ def judging_text(report: Report) -> str:
     results, spent = report.summary.results, report.run.spent
     judged = [result for result in results if result.score is not None]
     asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
-    names = ", ".join(asked) or ("not asked" if judged else "no verdict")
+    more = [f"{len(asked) - _NAMED} more"] if len(asked) > _NAMED else []
+    names = ", ".join([*[*asked][:_NAMED], *more]) or ("not asked" if judged else "no verdict")
     total = sum((result.calls for result in results), spent.calls)
     known = [result.tokens for result in results if result.score is not None or result.tokens is not None]
     known += [spent.tokens] if spent != Cost() else []

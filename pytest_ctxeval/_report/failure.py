@@ -22,7 +22,7 @@ _STATEMENTS: Final = 3  # of one chunk
 def failure_text(verdict: Verdict, case: ContextCase, *, min: float, in_words: str) -> str:
     """Give the text of a `ScoreTooLow`: the numbers first, then what one needs to judge the judge."""
     title = verdict.metric.replace("_", " ")
-    lines = [f"{below(verdict.score, min)} {title} of {case.qa_id!r} ({in_words})", ""]
+    lines = [f"{below(verdict.score, min)} {title} of {one_line(repr(case.qa_id), 80)} ({in_words})", ""]
     lines += [f"{name:<10} {text}" for name, text in _facts(verdict, case, min)]
     return "\n".join([*lines, "", _judged_by(verdict)])
 

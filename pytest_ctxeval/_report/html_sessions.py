@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_ctxeval._core.baseline import SessionChange
 from pytest_ctxeval._core.gate import GateCheck, Status
-from pytest_ctxeval._core.numbers import count
+from pytest_ctxeval._core.numbers import count, places_of
 from pytest_ctxeval._core.summary import SessionSummary
 from pytest_ctxeval._core.text import harmless
 from pytest_ctxeval._report.report import Report
@@ -112,7 +112,9 @@ def _change(row: SessionChange) -> str:
         return "no pair with the baseline" if any(case.old for case in row.cases) else "new"
     if row.n_pairs == len(row.having("same")):
         return "as before"
-    return f"{row.difference:+.2f} ({row.low:+.2f} to {row.high:+.2f})".replace("-", "\u2212")
+    digits = places_of(row.difference)
+    told = f"{row.difference:+.{digits}f} ({row.low:+.{digits}f} to {row.high:+.{digits}f})"
+    return told.replace("-", "\u2212")
 
 
 def _became(row: SessionChange) -> str:

@@ -5,7 +5,7 @@ A comment on GitHub holds 65,536 characters: all that the limits allow and the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pytest_ctxeval._core.baseline import SessionChange
@@ -18,13 +18,13 @@ from pytest_ctxeval._report.markdown_cases import folds
 from pytest_ctxeval._report.markdown_text import LINE, TEXT, Limit, bullets, code, within, words
 from pytest_ctxeval._report.outcome import outcome_of
 from pytest_ctxeval._report.report import Report
-from pytest_ctxeval._report.terminal import change_text, changes_text
+from pytest_ctxeval._report.terminal import change_text, changes_text, more_gates
 
 _DIFFERS: Final = Limit(10, 5_000)
 _ROWS: Final = Limit(30, 18_000)
 _FACTS: Final = Limit(15, 8_000)
 _NAMED: Final = 5  # cases that are missing
-_GATES: Final = 5  # of one session
+_GATES: Final = 5  # of one session, and of none
 
 
 def markdown_report(report: Report) -> str:
@@ -79,13 +79,17 @@ def _cells(
         cells.append("" if row.low is None or row.high is None else f"{row.low:.2f} ... {row.high:.2f}")
     if changes is not None:
         cells.append(change_text(changes[_key(row)]).replace("  ", ", "))
-    checks = [_gate(check) for check in report.checks if check.session == row]
-    more = [f"{len(checks) - _GATES} more"] if len(checks) > _GATES else []
-    return [*cells, ", ".join([*checks[:_GATES], *more])]
+    checks = _failed_first(check for check in report.checks if check.session == row)
+    more = [more_gates(checks[_GATES:])] if len(checks) > _GATES else []
+    return [*cells, ", ".join([*map(_gate, checks[:_GATES]), *more])]
 
 
 def _key(row: SessionSummary | SessionChange) -> tuple[str, str, str | None]:
     return row.session_id, row.metric, row.prompt_version
+
+
+def _failed_first(checks: Iterable[GateCheck]) -> list[GateCheck]:
+    return sorted(checks, key=lambda check: check.status != "failed")
 
 
 def _gate(check: GateCheck) -> str:
@@ -94,9 +98,10 @@ def _gate(check: GateCheck) -> str:
 
 def _facts(report: Report) -> Iterator[str]:
     yield from _against_baseline(report)
-    for check in report.checks:
-        if check.session is None:
-            yield f"gate {code(check.gate.text)} {_gate(check)}"
+    lone = _failed_first(check for check in report.checks if check.session is None)
+    yield from (f"gate {code(check.gate.text)} {_gate(check)}" for check in lone[:_GATES])
+    if len(lone) > _GATES:
+        yield more_gates(lone[_GATES:])
     both = sum(result.passed and _is_undecided(result) for result in report.summary.results)
     if both:
         yield f"{count(both, 'case')} passed within the spread of {'its' if both == 1 else 'their'} bar"

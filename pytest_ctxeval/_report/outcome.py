@@ -28,14 +28,14 @@ def outcome_of(report: Report) -> Outcome:
         *([f"{count(failed, 'gate')} failed"] if failed else []),
         *(["unused recordings"] if report.unused and report.unused_fails else []),
     ])  # fmt: skip
+    expected = sum(result.expected for result in results)
+    but = f", {expected:,} of them expected to fail" if expected else ""
     if report.run.broken_off:
         return Outcome("broken off", f"broken off: {faults or count(len(results), 'case') + ' so far'}")
     if faults:
-        return Outcome("failed", f"failed: {faults}")
+        return Outcome("failed", f"failed: {faults}{but.replace(' of them', '')}")
     passed = sum(check.status == "passed" for check in report.checks)
     gates = f", {count(passed, 'gate')}" if passed else ""
     if not results:
         return Outcome("nothing judged", "judged no case")
-    expected = sum(result.expected for result in results)
-    but = f", {expected:,} of them expected to fail" if expected else ""
     return Outcome("passed", f"passed: {count(len(results), 'case')}{but}{gates}")

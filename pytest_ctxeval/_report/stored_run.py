@@ -25,6 +25,7 @@ from pytest_ctxeval.errors import ConfigError
 
 SCHEMA: Final = 1
 
+_ANEW: Final = "write the run anew"
 _WRITTEN_BY: Final = "--ctxeval-report=run.json writes one"
 
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -259,6 +260,9 @@ def _calls(stored: StoredCalls) -> Calls:
 
 
 def _check(stored: StoredRun, summary: Summary, where: str) -> None:
+    for at, case in enumerate(summary.results):
+        if (case.score is None) != (case.unscored is not None) or (case.expected and case.passed):
+            raise ConfigError(f"{where}: cases.{at}: its score, unscored and expected contradict each other; {_ANEW}")
     told = [(row.session_id, row.metric, row.n, row.n_unscored, _rounded(row.mean)) for row in stored.sessions]
     found = [(row.session_id, row.metric, row.n, row.n_unscored, _rounded(row.mean)) for row in summary.sessions]
     if told != found:

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from pytest_ctxeval._core.baseline import Change, Comparison, SessionChange
 from pytest_ctxeval._core.gate import GateCheck, Status
+from pytest_ctxeval._core.numbers import places_of
 from pytest_ctxeval._core.summary import SessionSummary, Summary, lowest
 from pytest_ctxeval._core.text import columns, one_line
 from pytest_ctxeval._core.verdict import Calls, CaseResult, spread_of
@@ -129,7 +130,8 @@ def change_text(row: SessionChange) -> str:
         return "new" if not any(case.old for case in row.cases) else "no pair"
     if row.n_pairs == len(row.having("same")):
         return "same"
-    return f"{row.difference:+.2f}  {row.low:+.2f} ... {row.high:+.2f}"
+    digits = places_of(row.difference)
+    return "  ".join((f"{row.difference:+.{digits}f}", f"{row.low:+.{digits}f} ... {row.high:+.{digits}f}"))
 
 
 def _differs(report: Report) -> Iterator[Line]:
@@ -174,7 +176,7 @@ def _gates(checks: Sequence[GateCheck]) -> str:
     """What came of the gates of one session: of many, those that failed first."""
     first = sorted(checks, key=lambda check: check.status != "failed")
     shown = checks if len(checks) <= _CHECKS else first[:_CHECKS]
-    more = [_more(first[_CHECKS:])] if len(checks) > _CHECKS else []
+    more = [more_gates(first[_CHECKS:])] if len(checks) > _CHECKS else []
     return ", ".join([*map(_gate, shown), *more])
 
 
@@ -186,10 +188,10 @@ def _lone_gates(checks: Sequence[GateCheck]) -> Iterator[Line]:
         yield Line(f"{'gate':<10}{one_line(check.gate.text, _ID)}  {_gate(check)}", color)
     if len(checks) > _LONE:
         left = first[_LONE - 1 :]
-        yield Line(f"{'':<10}{_more(left)}", {"red": True} if _has_failed(left) else {})
+        yield Line(f"{'':<10}{more_gates(left)}", {"red": True} if _has_failed(left) else {})
 
 
-def _more(checks: Sequence[GateCheck]) -> str:
+def more_gates(checks: Sequence[GateCheck]) -> str:
     """Count gates, as "and 5 more gates: 2 FAILED, 3 passed"."""
     statuses = Counter(check.status for check in checks)
     names: dict[Status, str] = {"failed": "FAILED", "passed": "passed", "not checked": "not checked"}
@@ -199,10 +201,10 @@ def _more(checks: Sequence[GateCheck]) -> str:
 
 def _worst(report: Report, width: int) -> Iterator[Line]:
     """The lowest of those below their bar, or else the lowest of all; but for those that are told to have regressed."""
-    told = {id(change.new) for change in report.comparison.having("regressed")[:_CASES]} if report.comparison else set()
-    left = [result for result in _named(report.summary) if id(result) not in told]
+    regressed = [id(change.new) for change in report.comparison.having("regressed")] if report.comparison else []
+    left = [result for result in _named(report.summary) if id(result) not in regressed[:_CASES]]
     yield from (_case("lowest", result, width) for result in left)
-    told.update(map(id, left))
+    told = {*regressed, *map(id, left)}
     more = sum(
         result.score is not None and result.failed and id(result) not in told for result in report.summary.results
     )

@@ -337,3 +337,47 @@ def test_rows_follow_the_new_run_and_missing_cases_their_like() -> None:
         ("contextual_relevancy", "1", ["missing"]),
     ]
     assert isinstance(rows[0], SessionChange)
+
+
+def test_a_gate_on_what_has_changed_does_not_pass_where_there_is_no_pair_to_compare() -> None:
+    old, new = run(case("q1", None), case("q2", None)), run(case("q1", 0.9), case("q2", None))
+    told = "no case has a score in both runs"
+    assert checked(compare(old, new), new, "drop:0.05") == [("failed", told)]
+    gates = [parse_gate("drop:0.05", metrics=METRICS, required=False)]
+    assert [each.status for each in check_gates(gates, new, compare(old, new))] == ["not checked"]
+
+
+@pytest.mark.parametrize("text", ["missing:0", "drop:0.05"])
+def test_nothing_passes_against_a_baseline_that_has_no_case_of_the_run(text: str) -> None:
+    new = run(case("q1", 0.9))
+    assert checked(compare(run(), new), new, text) == [("failed", "the baseline has no case")]
+    left_out = Selection(deselected=("test_it.py::test[q2]",))
+    comparison = compare(run(case("q2", 0.9)), new, left_out)
+    assert checked(comparison, new, text) == [("failed", "no case was judged that the baseline has")]
+
+
+def test_what_a_run_that_was_broken_off_did_not_come_to_is_not_missing() -> None:
+    old = run(case("q1", 0.9), case("q2", 0.9))
+    comparison = compare_runs(Run(old.results), Run(old.results[:1], broken_off=True))
+    assert changes(comparison)["q2"] == ("left out", "was 0.90")
+
+
+def test_of_many_kinds_of_change_the_rest_is_counted() -> None:
+    old = run(*(case(f"q{at}", 0.9, judge=f"judge-{at}") for at in range(8)))
+    new = run(*(case(f"q{at}", 0.9) for at in range(8)))
+    assert compare(old, new).differs[-1] == "judge -> others (5 of 8 cases)"
+
+
+def test_a_small_change_is_shown_with_the_digits_that_it_takes() -> None:
+    comparison = compare(run(case("q", 0.804)), run(case("q", 0.8004)))
+    assert changes(comparison)["q"] == ("regressed", "0.804 -> 0.800")
+
+
+def test_a_case_that_is_gone_is_missing_where_its_file_is_called_otherwise_today() -> None:
+    old = run(
+        case("q1", 0.9, node_id="tests/test_it.py::test[q1]"), case("q2", 0.9, node_id="tests/test_it.py::test[q2]")
+    )
+    new = run(case("q1", 0.9, node_id="test_it.py::test[q1]"))
+    assert changes(compare(old, new, Selection(("test_it.py",))))["q2"][0] == "missing"
+    selection = Selection(("test_it.py",), deselected=("test_it.py::test[q2]",))
+    assert changes(compare(old, new, selection))["q2"][0] == "left out"

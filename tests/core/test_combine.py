@@ -75,9 +75,16 @@ def test_a_test_that_was_seen_from_another_folder_is_the_same(folders: str) -> N
 
 
 def test_one_case_in_two_tests_or_by_two_prompts_is_no_overlap() -> None:
-    other = replace(WHOLE[0], node_id="c.py::test", position=9)
-    third = replace(WHOLE[0], prompt_version="2", position=0)
-    assert len(combine({"1": Run((WHOLE[0],)), "2": Run((other, third))}).results) == 3
+    first = replace(WHOLE[0], prompt_version="1")
+    other = replace(first, node_id="c.py::test", position=9)
+    third = replace(first, prompt_version="2", position=0)
+    assert len(combine({"1": Run((first,)), "2": Run((other, third))}).results) == 3
+
+
+def test_a_case_that_one_shard_could_not_judge_is_the_same_as_in_the_other() -> None:
+    broken = replace(WHOLE[0], score=None, unscored="worker crashed", prompt_version=None)
+    with pytest.raises(ConfigError, match="stands in two shards"):
+        combine({"1": Run((replace(WHOLE[0], prompt_version="1"),)), "2": Run((broken,))})
 
 
 def test_costs_are_summed_and_what_was_broken_off_stays_so() -> None:

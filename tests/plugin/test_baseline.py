@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -121,6 +122,49 @@ def test_a_case_that_is_gone_is_missing_whatever_else_was_left_out(
     assert result.ret == 1
     assert "gone missing" in section(result)
     assert "missing   shop-gone" in section(result).splitlines()
+
+
+@pytest.fixture
+def outside(changed: Suite) -> Suite:
+    """The same, with its tests beside the folder of its ini file."""
+    (changed.path / "ci").mkdir()
+    (changed.path / "pytest.ini").rename(changed.path / "ci" / "pytest.ini")
+    changed.cases(*OLD, {"assistant": "SCORE=1.0", "qa_id": "gone"})
+    changed.in_process("-c", "ci/pytest.ini", ".", "--ctxeval-report=main.json")
+    return changed
+
+
+def test_a_case_that_is_gone_is_missing_where_the_tests_are_outside_of_the_project(outside: Suite) -> None:
+    outside.cases(*OLD)
+    arguments = ("--ctxeval-baseline=main.json", "--ctxeval-gate=drop:0.05", "-c", "ci/pytest.ini")
+    for place in (".", "test_it.py"):
+        result = outside.in_process(*arguments, place)
+        assert (result.ret, "FAILED  gone missing" in section(result)) == (1, True)
+
+
+def test_a_case_that_is_gone_is_missing_where_its_folder_is_gone_from_the_projects_tests(suite: Suite) -> None:
+    suite.ini(testpaths="first second")
+    for name in ("first", "second"):
+        (suite.path / name).mkdir()
+        suite.cases("SCORE=0.9", name=f"{name}/test_{name}", session=name)
+        (suite.path / name / f"test_{name}.py").write_text(
+            (suite.path / name / f"test_{name}.py").read_text().replace(f"{name}/test", "test")
+        )
+    suite.in_process("--ctxeval-report=main.json").assert_outcomes(passed=2)
+    (suite.path / "second" / "test_second.py").unlink()
+    suite.ini(testpaths="first")
+    result = suite.in_process("--ctxeval-baseline=main.json", "--ctxeval-gate=missing:0")
+    assert (result.ret, "FAILED  1 missing, 0 allowed" in section(result)) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links want rights there")
+def test_a_case_that_is_gone_is_missing_where_the_run_goes_through_a_link(changed: Suite) -> None:
+    changed.cases(*OLD)
+    (changed.path / "link.py").symlink_to("test_it.py")
+    (changed.path / "linked").symlink_to(".")
+    for place in ("link.py", "linked/test_it.py"):
+        result = changed.in_process("--ctxeval-baseline=main.json", "--ctxeval-gate=drop:0.05", place)
+        assert (result.ret, "FAILED  gone missing" in section(result)) == (1, True)
 
 
 def test_a_gate_on_what_has_changed_fails_where_nothing_was_judged(changed: Suite) -> None:

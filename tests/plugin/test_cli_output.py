@@ -55,6 +55,15 @@ def test_an_output_that_is_full_is_an_error_of_one_line(stored: Suite, arguments
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_an_output_of_errors_that_is_full_changes_no_exit_code(stored: Suite) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "gate", "no.json", "--gate=unscored:0"], cwd=stored.path, stderr=full, check=False
+        )
+    assert done.returncode == 2
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
 def test_no_output_at_all_is_no_error(stored: Suite) -> None:
     command = ["sh", "-c", " ".join(["exec", *COMMAND, *GATE, ">&-"])]

@@ -373,3 +373,16 @@ def test_a_placeholder_that_a_monkeypatch_puts_back_does_not_stay(recorded: Suit
         """
     )
     recorded.in_process(record="once").assert_outcomes(passed=2)
+
+
+def test_tests_that_no_worker_is_left_to_run_leave_the_run_broken_off(suite: Suite) -> None:
+    suite.cases(*["SCORE=0.9"] * 4)
+    suite.module("import os\ndef test_crash():\n    os._exit(1)\n", name="test_crash")
+    result = suite.run(
+        "-n", "1", "--max-worker-restart=0", "--ctxeval-gate=context_awareness:0.3", "--ctxeval-report=run.json",
+        "test_crash.py", "test_it.py",
+    )  # fmt: skip
+    assert result.ret != 0
+    assert suite.report()["broken_off"] is True
+    assert "gate      context_awareness:0.3  not checked  the run was broken off" in section(result)
+    assert suite.ctxeval_runs("gate", "run.json", "--gate=unscored:4").returncode == 1

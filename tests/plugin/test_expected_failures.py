@@ -31,6 +31,12 @@ RED = """
             low(context_case, "otherwise")
         assert False
 """
+SKIPPED = """
+    def test_is_skipped(context_case):
+        with pytest.raises(ScoreTooLow):
+            low(context_case, "skipped")
+        pytest.skip()
+"""
 WAYS = pytest.mark.parametrize("way", [("-n", "0"), ("-n", "2")], ids=" ".join)
 
 
@@ -64,7 +70,11 @@ def test_a_red_test_is_red_though_others_were_to_fail(suite: Suite, way: tuple[s
     result = suite.run("--ctxeval-report=run.json", "--ctxeval-report=run.md", "--ctxeval-github=yes", *way)
     assert result.ret == 1
     assert len([line for line in result.outlines if line.startswith("::error")]) == 2
-    assert (suite.path / "run.md").read_text().startswith("### Context evaluation failed: 2 of 5 cases below their bar")
+    assert (
+        (suite.path / "run.md")
+        .read_text()
+        .startswith("### Context evaluation failed: 2 of 5 cases below their bar, 3 expected to fail")
+    )
     assert {each["qa_id"]: each["expected"] for each in suite.report()["cases"]} == {
         "marked": True, "asked": True, "broken": True, "red": False, "otherwise": False,
     }  # fmt: skip
@@ -75,3 +85,30 @@ def test_a_gate_looks_at_a_case_that_was_to_fail_as_at_any_other(suite: Suite) -
     result = suite.in_process("--ctxeval-gate=context_awareness:0.8")
     assert result.ret == 1
     assert "FAILED" in section(result)
+
+
+def test_a_case_whose_test_was_interrupted_is_not_called_expected(suite: Suite) -> None:
+    suite.module(MODULE.replace("@pytest.mark.xfail", "") + """
+    def test_is_interrupted(context_case, judge):
+        with pytest.raises(ScoreTooLow):
+            low(context_case, "interrupted")
+        raise KeyboardInterrupt
+""")  # fmt: skip
+    suite.run("--ctxeval-report=run.json")
+    assert {each["qa_id"]: each["expected"] for each in suite.report()["cases"]}["interrupted"] is False
+
+
+def test_a_case_that_a_refused_key_left_unjudged_is_not_called_expected(suite: Suite) -> None:
+    suite.cases("SCORE=0.9", "REFUSE", "SCORE=0.9", "SCORE=0.9")
+    result = suite.in_process("--ctxeval-report=run.json", "--ctxeval-report=run.md")
+    assert result.ret == 1
+    cases = suite.report()["cases"]
+    assert [each["score"] for each in cases] == [0.9, None, None, None]
+    assert not any(each["expected"] for each in cases)
+    assert "3 of 4 cases unscored" in (suite.path / "run.md").read_text()
+
+
+def test_a_case_of_a_test_that_was_skipped_after_it_is_not_called_expected(suite: Suite) -> None:
+    suite.module(MODULE + SKIPPED)
+    suite.in_process("--ctxeval-report=run.json")
+    assert {each["qa_id"]: each["expected"] for each in suite.report()["cases"]}["skipped"] is False

@@ -365,3 +365,14 @@ def test_an_empty_folder_that_stays_does_not_make_its_file_undeleted(
     assert capsys.readouterr().out.endswith(f"\ndelete {shown(node)}: its test is gone\n")
     assert code == 0
     assert not recorded.cassette(node).exists()
+
+
+@pytest.mark.parametrize("command", ["list", "check", "prune", "adopt"])
+def test_a_plugin_that_is_switched_off_is_an_error_and_no_traceback(
+    suite: Suite, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    done = suite.ctxeval_runs("cassettes", command)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr + done.stdout
+    assert "plugin is switched off" in done.stderr + done.stdout or "--ctxeval-record" in done.stderr

@@ -280,7 +280,7 @@ def test_a_report_that_cannot_be_written_is_told_and_fails_nothing(suite: Suite)
     suite.cases("SCORE=0.9")
     (suite.path / "file").touch()
     result = suite.in_process("--ctxeval-report=file/run.json")
-    assert "note      the report run.json could not be written: " in section(result)
+    assert "note      the report file/run.json could not be written: " in section(result)
     assert result.ret == 0
 
 

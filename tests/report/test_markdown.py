@@ -265,3 +265,14 @@ def test_a_text_that_is_cut_says_so() -> None:
 
 def test_every_kind_of_report_has_an_ending_that_is_accepted() -> None:
     assert set(REPORTS) == set(WRITERS)
+
+
+def test_of_many_gates_those_that_failed_come_first_and_all_are_counted() -> None:
+    gates = [f"context_awareness:0.{at}" for at in range(1, 9)]
+    told = markdown_report(report(case("q", 0.75), gates=gates))
+    assert "| **failed** `0.75 < 0.80`, passed `>= 0.10`" in told
+    assert "and 3 more gates: 3 passed |" in told
+    lone = markdown_report(
+        report(case("q", 0.9), gates=["unscored:0", *(f"drop@s{at}:0.1" for at in range(8))], old=[])
+    )
+    assert "- and 4 more gates: 3 FAILED, 1 passed" in lone

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ results = st.builds(
     reruns=counts,
     temperature=st.none() | st.floats(0, 2),
     line=st.none() | st.integers(1, 9999),
+).map(
+    lambda each: replace(each, unscored=(each.unscored or "") if each.score is None else None, expected=not each.passed)
 )
 runs = st.builds(
     Run,
@@ -176,6 +178,8 @@ def changed_case(**fields: Any) -> str:
             changed_case(tokens=10**4299),
             "run.json: cases.0.tokens: input should be less than or equal to 9007199254740992",
         ),
+        (changed_case(score=None), "run.json: cases.0: its score, unscored and expected contradict each other"),
+        (changed_case(expected=True), "run.json: cases.0: its score, unscored and expected contradict each other"),
         (changed(schema=True), "run.json: its schema is True, and this version reads 1; write the run anew"),
         (changed(new=1), "run.json: new: extra inputs are not permitted"),
         (changed(stat="magic"), "run.json: stat: input should be 'frequentist' or 'bayesian'"),

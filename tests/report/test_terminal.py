@@ -81,6 +81,12 @@ def test_every_case_below_its_bar_is_counted_whatever_else_has_regressed() -> No
     assert "          and 3 more below their bar" in shown
 
 
+def test_a_case_that_has_regressed_is_not_counted_again_as_below_its_bar() -> None:
+    shown = told(report(*(case(f"q{at}", 0.5) for at in range(8)), old=[case(f"q{at}", 0.9) for at in range(8)]))
+    assert "          and 5 more regressed" in shown
+    assert not any("more below" in line for line in shown)
+
+
 def test_a_case_that_was_expected_to_fail_is_no_fault_and_is_told() -> None:
     shown = told(report(case("q1", 0.3, expected=True), case("q2", None, expected=True), case("q3", 0.9)))
     assert [line for line in shown if line.startswith(("expected", "lowest", "unscored"))] == [

@@ -9,8 +9,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 
+class Refused(Exception):
+    """What a client raises where the server takes no key."""
+
+    status_code = 401
+
+
 class ScriptedJudge(BaseChatModel):
-    """`SCORE=0.9` in the prompt gets a verdict of 0.9, `REPLY=text` that text, `RAISE=text` an error.
+    """`SCORE=0.9` in the prompt gets a verdict of 0.9, `REPLY=text` that text, `RAISE=text` an error, `REFUSE` a 401.
 
     `SCORE=0.9/0.1` gives the two in turn.
 
@@ -36,6 +42,8 @@ class ScriptedJudge(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _reply(self, prompt: str) -> str:
+        if "REFUSE" in prompt:
+            raise Refused
         if found := re.search(r"RAISE=(.*)", prompt):
             raise ConnectionError(found[1])
         if found := re.search(r"REPLY=(.*)", prompt):
