@@ -263,7 +263,7 @@ class Recorder:
     @property
     def _has_something_to_tell(self) -> bool:
         settings = self._config.stash[SETTINGS]
-        return LEDGER in self._config.stash or bool(settings.gates or settings.reports)
+        return LEDGER in self._config.stash or bool(settings.gates or settings.reports) or settings.unused == "fail"
 
 
 @pytest.fixture(scope="session")

@@ -186,6 +186,8 @@ def _second(text: str, before: str, now: str) -> bytes:
         (_second(GOOD, "code: 200", "code: 3:20"), f"line {_line(_second(GOOD, 'code: 200', 'cod').decode(), 'cod' + chr(10))}: it is not YAML that can be read: '3:20' is no int"),
         (_second(GOOD, "message: OK", "message: !!binary '%%%'"), f"line {_line(_second(GOOD, 'message: OK', 'mes').decode(), 'mes' + chr(10))}: it is not YAML that can be read: '%%%' is no binary"),
         (_second(GOOD, '{"b": 1}', '{"model": "m"}'), f"line {SECOND}: it holds two answers to one request"),
+        (GOOD.replace("version: 1", "version: 2").encode(), "line 1: its version is '2' and not 1"),
+        (GOOD.replace("version: 1", "").encode(), "line 1: 'version' is missing"),
         (GOOD[: GOOD.index("interactions:\n")].replace("interactions: 2", "interactions: 0").encode() + b"interactions: []\n", "line 1: it holds no interactions"),
     ],
 )  # fmt: skip

@@ -410,3 +410,14 @@ def test_a_key_in_an_id_is_not_listed(shrunk: Suite, monkeypatch: pytest.MonkeyP
     listed = shrunk.ctxeval("cassettes", "list").stdout
     assert "answers[shop-q1]" not in listed
     assert "test_it.py::test_[hidden]" in listed
+
+
+def test_cassettes_are_unused_where_no_judged_test_is_left(recorded: Suite) -> None:
+    recorded.module(TWO_QUESTIONS)
+    recorded.in_process(record="once").assert_outcomes(passed=1)
+    (recorded.path / "test_it.py").unlink()
+    recorded.module("def test_of_others():\n    pass\n", name="test_plain")
+    result = recorded.in_process("--ctxeval-unused=fail", record="none")
+    assert result.ret == 1
+    assert "1 cassette whose test is gone" in section(result)
+    assert recorded.in_process("--ctxeval-unused=fail", "test_plain.py", record="none").ret == 0

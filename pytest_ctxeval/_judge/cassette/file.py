@@ -215,6 +215,8 @@ def _to_dict(interaction: Interaction) -> dict[str, Any]:
 def _recording(found: Any, text: str, shown: str) -> Recording:
     line, known = 1, dict[tuple[str, str], Interaction]()
     try:
+        if found["version"] != 1:
+            raise _damaged(shown, 1, f"its version is {str(found['version'])[:20]!r} and not 1")
         about = found["ctxeval"]
         node, judge, client = (_a(str, about[name]) for name in ("node", "judge", "client"))
         complete = _a(bool, about["complete"])
