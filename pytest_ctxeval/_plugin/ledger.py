@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -197,7 +197,9 @@ class _Siblings:
 
 def ledger_of(config: pytest.Config) -> Ledger:
     """Give the ledger of this run, made at the first use."""
-    return config.stash.setdefault(LEDGER, Ledger())
+    if LEDGER not in config.stash:
+        config.stash[LEDGER] = Ledger()
+    return config.stash[LEDGER]
 
 
 def to_text(
@@ -214,8 +216,8 @@ def to_text(
     `partial` says that tests were left out of the run, `use` what the test made of its cassettes.
     """
     sent: dict[str, Any] = {
-        "results": [asdict(result) for result in results],
-        "assistant": asdict(assistant),
+        "results": [*results],
+        "assistant": assistant,
         "stopped": stopped,
         "partial": partial,
     }
@@ -223,9 +225,10 @@ def to_text(
         sent["use"] = use
     if planned is not None:
         sent["planned"] = planned
-    text = json.dumps(sent)
+    text = json.dumps(sent, default=_as_dict)
     if not may_hold_secrets(text):
         return text
+    sent = json.loads(text)
     sent["results"] = [_shown(each) for each in sent["results"]]
     if planned is not None:
         sent["planned"] = _shown(planned)
@@ -237,8 +240,13 @@ def forget_text(report: pytest.TestReport) -> None:
     vars(report).pop(ATTRIBUTE, None)
 
 
-_FIELDS: Final = frozenset(each.name for each in fields(CaseResult))
+_FIELDS: Final = {kind: tuple(each.name for each in fields(kind)) for kind in (CaseResult, Calls, Sample, Statement)}
 _IDENTITY: Final = ("node_id", "session_id", "assistant_id", "qa_id", "metric")
+
+
+def _as_dict(part: Any) -> dict[str, Any]:
+    """Give a part of a result as JSON has it; `dataclasses.asdict` copies all that is in it first."""
+    return {name: getattr(part, name) for name in _FIELDS[type(part)]}
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:
@@ -260,7 +268,7 @@ def _result_from(sent: dict[str, Any]) -> CaseResult:
 
 
 def _known(sent: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in sent.items() if name in _FIELDS}
+    return {name: sent[name] for name in _FIELDS[CaseResult] if name in sent}
 
 
 def is_crash(report: pytest.TestReport) -> bool:
