@@ -35,7 +35,7 @@ _SCALARS: Final[Mapping[str, Callable[[str], Any]]] = {
 _OTHER_BREAKS: Final = "\r\x85\u2028\u2029\ufeff"
 LEFT_OVER: Final = ".ctxeval-"  # how a file begins that is being written
 _ESCAPED: Final = re.compile(r"\\u00([2-7][0-9A-Fa-f])|\\/")  # what servers write in JSON in other ways than we do
-_CONFLICT: Final = re.compile(r"^(?:<<<<<<< |=======|>>>>>>> |\|\|\|\|\|\|\| )", re.MULTILINE)
+_CONFLICT: Final = re.compile(r"\n(?:<<<<<<< |=======|>>>>>>> |\|\|\|\|\|\|\| )")  # far faster than from ^ on
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _recording(found: Any, text: str, shown: str) -> Recording:
         about = found["ctxeval"]
         node, judge, client = (_a(str, about[name]) for name in ("node", "judge", "client"))
         complete = _a(bool, about["complete"])
-        for line, row in zip(_lines_of_rows(text), _a(list, found["interactions"]), strict=False):
+        for row, line in zip(_a(list, found["interactions"]), _lines_of_rows(text), strict=False):
             made = _interaction(row)
             if known.setdefault((made.key, made.origin), made) is not made:
                 raise _damaged(shown, line, "it holds two answers to one request")
@@ -295,7 +295,7 @@ def _decoded(data: bytes, shown: str) -> str:
         raise _damaged(shown, data.count(b"\n", 0, error.start) + 1, "it is not UTF-8") from None
     if not text.strip():
         raise _damaged(shown, 1, "it is empty")
-    mark = _CONFLICT.search(text)
+    mark = _CONFLICT.search(f"\n{text}")
     if mark:
         raise _damaged(shown, text.count("\n", 0, mark.start()) + 1, "it holds the marks of a merge conflict")
     return text.replace("\r\n", "\n")
