@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -25,15 +26,26 @@ def tape_of(item: pytest.Item, settings: Settings, neighbours: Neighbours) -> Ta
     return Tape(path, node=node, mode=settings.record, shown=shown, neighbours=neighbours)
 
 
-@lru_cache(maxsize=1024)  # asked for when a test begins and when it ends
 def cassette_path(node_id: str) -> Path:
     """Give each test a file of its own: readable, the same on every system, distinct whatever stands in the id."""
+    return Path(cassette_name(node_id))
+
+
+def cassette_name(node_id: str) -> str:
+    """Give the same path as a text, its folders ended by "/": of many tests, a `Path` each takes time and memory."""
     file, _, test = node_id.partition("::")
-    folders = [_slug(part) for part in file.removesuffix(".py").split("/") if part not in ("", ".")]
     digest = sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return Path(*folders, f"{_slug(test)}-{digest}.yaml")
+    return f"{_folder(file)}{_slug(test)}-{digest}.yaml"
+
+
+@lru_cache(maxsize=64)  # the tests of a file come one after the other
+def _folder(file: str) -> str:
+    return "".join(f"{_slug(part)}/" for part in file.removesuffix(".py").split("/") if part not in ("", "."))
 
 
 def _slug(text: str) -> str:
-    slug = re.sub(r"[^a-z0-9_.-]+", "-", text.lower()).strip("-.")
+    slug = _ODD.sub("-", text.lower()).strip("-.")
     return slug[:60].rstrip("-.") or "_"
+
+
+_ODD: Final = re.compile(r"[^a-z0-9_.-]+")

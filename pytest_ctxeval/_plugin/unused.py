@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os.path import normcase
 from pathlib import Path
 
 import pytest
 
 from pytest_ctxeval._core.text import one_line
 from pytest_ctxeval._judge.cassette.shelf import Unused, all_cassettes, node_of, shown_path
-from pytest_ctxeval._plugin.cassettes import cassette_path
+from pytest_ctxeval._plugin.cassettes import cassette_name, cassette_path
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.stash import BROKEN, DESELECTED, SETTINGS, TESTS
 
@@ -38,7 +39,7 @@ def find_unused(session: pytest.Session) -> Unused:
 def gone(config: pytest.Config, nodes: Iterable[str]) -> Iterable[Path]:
     """Give the cassettes of tests that are not among `nodes`, the ids of all tests of ours that were collected."""
     root = config.stash[SETTINGS].cassettes
-    needed = {root / cassette_path(node) for node in nodes}
+    needed = {normcase(f"{root}/{cassette_name(node)}") for node in nodes}
     files = {node.partition("::")[0] for node in config.stash.get(TESTS, ())}
     for path in all_cassettes(root, but=needed):
         node = node_of(path)

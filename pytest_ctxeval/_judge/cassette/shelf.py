@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from os.path import normcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -89,18 +90,18 @@ class Neighbours:
         return node is not None and not (self.base / node.partition("::")[0]).exists()
 
 
-def cassettes_in(folder: Path, *, but: Collection[Path] = ()) -> list[Path]:
+def cassettes_in(folder: Path, *, but: Collection[str] = ()) -> list[Path]:
     """Give the files of a folder, and not of those in it, that may be cassettes, in the order of their names.
 
-    Those in `but` are not given.
+    Those in `but` are not given: paths as `os.path.normcase` gives them.
     """
-    return sorted(path for path in folder.glob("*.yaml") if path not in but) if folder.is_dir() else []
+    return sorted(path for path in folder.glob("*.yaml") if normcase(path) not in but) if folder.is_dir() else []
 
 
-def all_cassettes(root: Path, *, but: Collection[Path] = ()) -> Iterator[Path]:
+def all_cassettes(root: Path, *, but: Collection[str] = ()) -> Iterator[Path]:
     """Give the files of a folder and of those in it that are cassettes of ours, or are named as ours are.
 
-    Those in `but` are neither given nor opened.
+    Those in `but` are neither given nor opened: paths as `os.path.normcase` gives them.
     """
     for folder in _folders(root):
         files = cassettes_in(folder, but=but)
