@@ -73,8 +73,10 @@ def summarise(results: Iterable[CaseResult], mode: StatisticalMode) -> Summary:
 def in_order(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Sort results as a run's are, those whose score is no number from 0 to 1 made unscored."""
     tests = groupby(sorted(map(_checked, results), key=_position), _position)
-    # Where a result stands within its test takes more memory than the result: it is found out for one test at a time.
-    return [result for _, of_test in tests for result in sorted(of_test, key=_place)]
+    # Where a result stands within its test takes more memory than the result: it is found out for one test at a time,
+    # and not at all for the many that have one result.
+    together = ([*of_test] for _, of_test in tests)
+    return [result for each in together for result in (sorted(each, key=_place) if len(each) > 1 else each)]
 
 
 def check_mode(mode: object) -> None:

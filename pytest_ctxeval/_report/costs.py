@@ -15,7 +15,8 @@ def judging_text(report: Report) -> str:
     """Name the judges of a run, and count their calls and tokens, those of attempts that were rerun included."""
     results, spent = report.summary.results, report.run.spent
     judged = [result for result in results if result.score is not None]
-    asked = dict.fromkeys(one_line(result.judge, 60) for result in judged if result.judge)
+    judges = dict.fromkeys(result.judge for result in judged if result.judge)
+    asked = dict.fromkeys(one_line(judge, 60) for judge in judges)
     more = [f"{len(asked) - _NAMED} more"] if len(asked) > _NAMED else []
     names = ", ".join([*[*asked][:_NAMED], *more]) or ("not asked" if judged else "no verdict")
     total = sum((result.calls for result in results), spent.calls)
