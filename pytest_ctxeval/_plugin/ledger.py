@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 ATTRIBUTE: Final = "ctxeval"  # of a report: one JSON string, which travels between processes whatever it holds
 
+# Values do not change, so that all tests may share one.
+_NO_CALLS: Final = Calls()
+_NO_COST: Final = Cost()
+_NO_USE: Final = Use()
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -30,7 +35,7 @@ class _Entry:
 
     planned: CaseResult | None = None  # the case it is about, with neither metric nor score
     results: list[CaseResult] = field(default_factory=list)
-    assistant: Calls = field(default_factory=Calls)
+    assistant: Calls = _NO_CALLS
     failed: str | None = None
     red: bool = False
     let_off: bool = False  # since it was expected to fail
@@ -38,8 +43,8 @@ class _Entry:
     again: bool = False  # whether the attempt does not count, since there will be another
     skipped: bool = False
     passed: bool = False
-    use: Use = field(default_factory=Use)
-    spent: Cost = field(default_factory=Cost)  # in attempts that do not count
+    use: Use = _NO_USE
+    spent: Cost = _NO_COST  # in attempts that do not count
 
     @property
     def expects_failure(self) -> bool:
@@ -88,7 +93,7 @@ class Ledger:
         sent = json.loads(text, object_pairs_hook=self._shared)
         if "planned" in sent:
             entry.planned = CaseResult(**_known(sent["planned"]), metric="", score=None)
-            entry.failed, entry.use = None, Use()
+            entry.failed, entry.use = None, _NO_USE
             entry.passed = entry.skipped = entry.again = entry.red = entry.let_off = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
         entry.results = [_result_from(each) for each in sent["results"]]
@@ -101,6 +106,10 @@ class Ledger:
     def _shared(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         once = self._texts.setdefault
         return {name: once(value, value) if isinstance(value, str) else value for name, value in pairs}
+
+    def forget_texts(self) -> None:
+        """Let go of what tells which texts are there already: nothing more comes."""
+        self._texts.clear()
 
     @property
     def results(self) -> list[CaseResult]:

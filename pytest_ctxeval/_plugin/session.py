@@ -41,6 +41,7 @@ def finish_run(session: pytest.Session) -> None:
     """Sum the run up and check its gates; a failed one, and a judge that refused the key, turn the run red."""
     config = session.config
     ledger, settings = ledger_of(config), config.stash[SETTINGS]
+    ledger.forget_texts()
     ledger.summary = summarise(ledger.results, statistical_mode(settings.stat))
     ledger.comparison = _comparison(session, ledger.summary)
     ledger.checks = check_gates(settings.gates, ledger.summary, ledger.comparison)
