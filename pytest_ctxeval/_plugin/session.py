@@ -13,8 +13,6 @@ from pytest_ctxeval._core.statistics import BayesianMode, statistical_mode
 from pytest_ctxeval._core.summary import Summary, summarise
 from pytest_ctxeval._core.text import shown_path
 from pytest_ctxeval._core.verdict import Calls, Cost
-from pytest_ctxeval._plugin.files import read_run, write_report
-from pytest_ctxeval._plugin.github import append_summary, workflow_commands
 from pytest_ctxeval._plugin.ledger import ledger_of
 from pytest_ctxeval._plugin.options import place_of
 from pytest_ctxeval._plugin.selected import selection_of
@@ -28,6 +26,8 @@ from pytest_ctxeval.errors import ConfigError
 
 def read_baseline(config: pytest.Config) -> None:
     """Read the stored run that this one is to be compared with, before anything is judged. Raises `ConfigError`."""
+    from pytest_ctxeval._plugin.files import read_run
+
     path = config.stash[SETTINGS].baseline
     if path is None:
         return
@@ -55,6 +55,8 @@ def finish_run(session: pytest.Session) -> None:
 def write_reports(config: pytest.Config) -> None:
     """Write the files that were asked for. One that cannot be written is told in the section: it fails nothing."""
     for path in config.stash[SETTINGS].reports:
+        from pytest_ctxeval._plugin.files import write_report
+
         try:
             write_report(path, report_of(config))
         except OSError as error:
@@ -62,6 +64,8 @@ def write_reports(config: pytest.Config) -> None:
                 f"the report {shown_path(path)} could not be written: {error.strerror or error}"
             )
     if config.stash[SETTINGS].github:
+        from pytest_ctxeval._plugin.github import append_summary
+
         try:
             append_summary(report_of(config))
         except OSError as error:
@@ -73,8 +77,12 @@ def section_lines(config: pytest.Config, *, width: int, verbosity: int) -> list[
     report = report_of(config)
     if not (report.run.results or report.notes or report.unused or config.stash[SETTINGS].gates):
         return []
-    commands = workflow_commands(report, config.rootpath) if config.stash[SETTINGS].github else []
-    return [*lines(report, width=width, verbosity=verbosity), *map(Line, commands)]
+    found = lines(report, width=width, verbosity=verbosity)
+    if config.stash[SETTINGS].github:
+        from pytest_ctxeval._plugin.github import workflow_commands
+
+        found += map(Line, workflow_commands(report, config.rootpath))
+    return found
 
 
 def report_of(config: pytest.Config) -> Report:
