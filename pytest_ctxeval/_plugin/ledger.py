@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -34,7 +34,7 @@ class _Entry:
     """What is known of one test: of its last attempt."""
 
     planned: CaseResult | None = None  # the case it is about, with neither metric nor score
-    results: list[CaseResult] = field(default_factory=list)
+    results: tuple[CaseResult, ...] = ()
     assistant: Calls = _NO_CALLS
     failed: str | None = None
     red: bool = False
@@ -96,7 +96,7 @@ class Ledger:
             entry.failed, entry.use = None, _NO_USE
             entry.passed = entry.skipped = entry.again = entry.red = entry.let_off = False
             entry.spent = sum((cost_of(result) for result in entry.results), entry.spent)
-        entry.results = [_result_from(each) for each in sent["results"]]
+        entry.results = tuple(_result_from(each) for each in sent["results"])
         entry.assistant = Calls(**sent["assistant"])
         self.stopped = self.stopped or bool(sent["stopped"])
         self.partial = self.partial or bool(sent["partial"])
