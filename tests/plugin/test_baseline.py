@@ -173,7 +173,7 @@ def test_a_gate_on_what_has_changed_fails_where_nothing_was_judged(changed: Suit
     result = changed.in_process("--ctxeval-baseline=main.json", *gates, "-k", "typo", "--ctxeval-report=part.json")
     told = (
         "gate      drop:0.05  FAILED  no case was judged that the baseline has",
-        "gate      missing:0  FAILED  no case was judged",
+        "gate      missing:0  FAILED  no case was judged that the baseline has",
     )
     assert result.ret == 1
     assert set(told) <= set(section(result).splitlines())

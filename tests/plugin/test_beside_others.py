@@ -83,7 +83,7 @@ def test_a_blocked_network_is_told_where_something_would_be_recorded(recorded: S
     result = recorded.run(*installed(recorded, order), "--block-network", record="once")
     result.assert_outcomes(failed=1)
     assert re.search(
-        r"the judge m (failed with RuntimeError: Network is disabled|could not be reached)", result.stdout.str()
+        r"the judge m (failed with RuntimeError: Network is disabled|at \S+ could not be reached)", result.stdout.str()
     )
     assert not list(recorded.path.rglob("*.yaml"))
 

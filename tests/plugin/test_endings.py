@@ -256,6 +256,7 @@ def test_a_verdict_of_the_test_that_was_interrupted_is_told(suite: Suite) -> Non
         @pytest.mark.ctxeval(session_id="shop", context="Open 9 to 5.", query="When?")
         def test_it(context_case):
             assert_context_awareness(context_case(assistant="SCORE=0.9"))
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # of a process in the background it is ignored
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
         """

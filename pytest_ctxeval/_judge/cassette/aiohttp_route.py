@@ -40,9 +40,10 @@ def wrap(before: Any, module: Any) -> Any:
             if "upgrade" in request.headers:  # to a WebSocket, which is no exchange to keep
                 return response
             data = await response.read()
-        ROUTER.append(request, _answer(session, response, data))
+        answer = _answer(session, response, data)
+        ROUTER.append(request, answer)
         if data:  # reading it has drained the stream
-            response.content = _stream(data)
+            response.content = _made(request, answer).content
         return await _checked(session, response, kwargs)
 
     return _request
@@ -64,12 +65,6 @@ def _made(request: Request, answer: dict[str, Any]) -> Any:
     from vcr.stubs.aiohttp_stubs import build_response  # noqa: PLC0415, TID251  # it imports aiohttp
 
     return build_response(request, answer, [])
-
-
-def _stream(data: bytes) -> Any:
-    from vcr.stubs.aiohttp_stubs import MockStream  # noqa: PLC0415, TID251  # likewise
-
-    return MockStream(data)
 
 
 async def _checked(session: Any, response: Any, kwargs: dict[str, Any]) -> Any:
